@@ -1,0 +1,1 @@
+"""Multi-label learning by the Lebesgue measure."""
