@@ -1,1 +1,19 @@
-"""."""
+"""Dominance, the Lebesgue measure, contributions to it, and the fitness order.
+
+Every function takes loss vectors as the rows of an array of shape (m, o); losses
+are minimised.
+"""
+
+from clml.lebesgue._contributions import lebesgue_contributions
+from clml.lebesgue._dominance import dominance_depth, dominates, nondominated
+from clml.lebesgue._measure import lebesgue_measure
+from clml.lebesgue._order import fitness_order
+
+__all__ = [
+    "dominance_depth",
+    "dominates",
+    "fitness_order",
+    "lebesgue_contributions",
+    "lebesgue_measure",
+    "nondominated",
+]

@@ -1,1 +1,24 @@
-"""."""
+"""Multi-label losses: what each one is, and how it is computed for a population."""
+
+from ._loss import CallableLoss, Loss, MatrixLoss
+from ._loss_set import LossSet, Statistics
+from ._registry import get_loss, get_losses, list_losses, register_loss
+from ._statistics import STATISTICS, Statistic
+from ._targets import RowTargets
+from ._values import loss_values
+
+__all__ = [
+    "STATISTICS",
+    "CallableLoss",
+    "Loss",
+    "LossSet",
+    "MatrixLoss",
+    "RowTargets",
+    "Statistic",
+    "Statistics",
+    "get_loss",
+    "get_losses",
+    "list_losses",
+    "loss_values",
+    "register_loss",
+]

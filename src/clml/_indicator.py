@@ -1,0 +1,38 @@
+"""Label indicators: the one check that a matrix of labels holds 0 and 1 only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+
+def check_indicator(labels: Any, argument: str = "Y") -> NDArray[np.uint8]:
+    """Return a label matrix as a dense uint8 indicator, or say what it holds.
+
+    Parameters
+    ----------
+    labels : array-like or sparse matrix of shape (n, K), K at least 1
+    argument : str
+        What to call it in an error.
+    """
+    values = labels.toarray() if sp.issparse(labels) else np.asarray(labels)
+    if values.ndim != 2 or values.shape[1] == 0:
+        raise ValueError(
+            f"{argument} must be an indicator of shape (rows, labels) with at least "
+            f"one label, got shape {values.shape}."
+        )
+    if not ((values == 0) | (values == 1)).all():
+        raise ValueError(
+            f"{argument} must be a binary indicator that holds 0 and 1 only, "
+            f"got the values {_distinct(values)}."
+        )
+    return np.ascontiguousarray(values, dtype=np.uint8)
+
+
+def _distinct(values: NDArray, most: int = 8) -> str:
+    seen = np.unique(values.astype(str) if values.dtype == object else values)
+    shown = ", ".join(str(value) for value in seen[:most])
+    return f"[{shown}, ...] ({seen.size} distinct)" if seen.size > most else f"[{shown}]"

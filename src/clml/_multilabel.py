@@ -1,0 +1,150 @@
+"""What every multi-label estimator here shares: targets in, shapes out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.base import ClassifierMixin
+from sklearn.utils import column_or_1d
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ._indicator import check_indicator
+
+
+class MultiLabelMixin(ClassifierMixin):
+    """Turns targets into an indicator and logits into the shapes of scikit-learn.
+
+    A 2-D indicator y has ``classes_`` as a list of K arrays [0, 1] and every result
+    is (n, K). A 1-D y with two classes is the problem of one label, with the shapes
+    of a plain binary classifier. An estimator defines ``_logits(X)``, (n, K).
+
+    Attributes
+    ----------
+    classes_ : list of arrays, or array of shape (2,)
+    label_names_ : array of str, shape (K,)
+    n_labels_ : int
+    """
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.single_output = True
+        tags.target_tags.multi_output = True
+        tags.classifier_tags.multi_label = True
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def _fit_targets(self, y: Any, names: Any = None) -> NDArray[np.uint8]:
+        """Learn classes and label names from y; return the indicator (n, K)."""
+        if getattr(y, "ndim", 1) == 2:
+            Y = check_indicator(y, "y")
+            if names is None:
+                names = [f"label{k}" for k in range(Y.shape[1])]
+            self.classes_: Any = [np.array([0, 1]) for _ in range(Y.shape[1])]
+        else:
+            y = column_or_1d(y)
+            check_classification_targets(y)
+            classes = np.unique(y)
+            if len(classes) > 2:
+                raise ValueError(
+                    "Only binary classification is supported. The type of the target "
+                    f"is {type_of_target(y)}: got a 1-D y with {len(classes)} classes. "
+                    "Several labels a row need an indicator y of shape (n, labels)."
+                )
+            if len(classes) < 2:
+                raise ValueError(
+                    "A 1-D y needs two classes, got one class: "
+                    f"{classes.tolist()} in {len(y)} rows of positive weight."
+                )
+            self.classes_ = classes
+            Y = (y == classes[1]).astype(np.uint8)[:, None]
+            names = ["label0"] if names is None else names
+        self.label_names_ = np.asarray(names, dtype=object)
+        self.n_labels_ = Y.shape[1]
+        return Y
+
+    def _encode_targets(self, y: Any, argument: str) -> NDArray[np.uint8]:
+        """Return further targets, of the form that was fitted, as an indicator."""
+        if isinstance(self.classes_, list):
+            Y = check_indicator(y, argument)
+            if Y.shape[1] != self.n_labels_:
+                raise ValueError(
+                    f"{argument} must have {self.n_labels_} labels as y has, "
+                    f"got {Y.shape[1]}."
+                )
+            return Y
+        y = column_or_1d(y)
+        unknown = np.setdiff1d(np.unique(y), self.classes_)
+        if unknown.size:
+            raise ValueError(
+                f"{argument} must hold the classes {self.classes_.tolist()} of y, "
+                f"got also {unknown.tolist()}."
+            )
+        return (y == self.classes_[1]).astype(np.uint8)[:, None]
+
+    def _check_rows(self, X: Any) -> Any:
+        check_is_fitted(self)
+        return validate_data(
+            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
+        )
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Logits: positive for labels that are predicted.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, D)
+
+        Returns
+        -------
+        array of shape (n, K), or (n,) for a 1-D y
+        """
+        logits = self._logits(self._check_rows(X))
+        return logits if isinstance(self.classes_, list) else logits[:, 0]
+
+    def predict(self, X: Any) -> NDArray:
+        """Labels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, D)
+
+        Returns
+        -------
+        array of shape (n, K) of 0 and 1, or (n,) of classes for a 1-D y
+        """
+        decisions = (self.decision_function(X) > 0).astype(np.int64)
+        if isinstance(self.classes_, list):
+            return decisions
+        return self.classes_[decisions]
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Probabilities of the labels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, D)
+
+        Returns
+        -------
+        array of shape (n, K): the probability of each label; for a 1-D y (n, 2): the
+        probability of each class
+        """
+        p = expit(self.decision_function(X))
+        return p if isinstance(self.classes_, list) else np.stack([1 - p, p], axis=1)
+
+    def _logits(self, X: Any) -> NDArray[np.float64]:
+        raise TypeError(f"{type(self).__name__} must define _logits().")
+
+
+def column_names(y: Any) -> list[str] | None:
+    """Return the column names of a data frame or the name of a series, if any."""
+    columns = getattr(y, "columns", None)
+    if columns is not None:
+        return [str(name) for name in columns]
+    name = getattr(y, "name", None)
+    return [str(name)] if isinstance(name, str) else None

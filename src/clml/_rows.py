@@ -1,0 +1,78 @@
+"""Training and validation rows of a fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import _check_sample_weight
+
+from .datasets import iterative_split_indices
+from .losses import RowTargets
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some rows: features (dense or CSR), indicator, and weights or None."""
+
+    X: Any
+    Y: NDArray[np.uint8]
+    weight: NDArray[np.float64] | None = None
+
+    @cached_property
+    def targets(self) -> RowTargets:
+        """The labels and weights in the form that losses read."""
+        return RowTargets.from_indicator(self.Y, self.weight)
+
+    def take(self, rows: NDArray[np.int64]) -> Part:
+        """Return these rows alone."""
+        weight = None if self.weight is None else self.weight[rows]
+        return Part(self.X[rows], self.Y[rows], weight)
+
+    def split(
+        self, fraction: float, generator: np.random.Generator
+    ) -> tuple[Part, Part]:
+        """Part a stratified share of the rows off; return the rest and the share."""
+        n = len(self.Y)
+        if n < 2:
+            raise ValueError(
+                f"validation_fraction={fraction} needs at least 2 rows of positive "
+                f"weight, got n_samples={n}. Use validation_fraction=0, or give X_val "
+                "and y_val."
+            )
+        kept, share = iterative_split_indices(
+            self.Y, test_size=fraction, random_state=generator
+        )
+        return self.take(kept), self.take(share)
+
+
+@dataclass(frozen=True)
+class FitRows:
+    """The rows of a fit: those that train, and those that judge, if any."""
+
+    train: Part
+    validation: Part | None
+
+    @property
+    def judge(self) -> Part:
+        """The rows that models are judged on."""
+        return self.train if self.validation is None else self.validation
+
+
+def drop_weightless(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+    """Check row weights and leave out the rows of weight 0."""
+    if sample_weight is None:
+        return X, y, None
+    weight = _check_sample_weight(
+        sample_weight, X, dtype=np.float64, ensure_non_negative=True
+    )
+    used = weight > 0
+    if not used.any():
+        raise ValueError(
+            "sample_weight must be positive for at least one row, "
+            f"got {len(weight)} weights of 0."
+        )
+    return X[used], y[used], weight[used]

@@ -1,0 +1,54 @@
+"""How work is cut: canonical blocks that depend on shapes alone.
+
+A matrix product may round differently for another shape. Candidates and rows are
+therefore always cut at the same places, whatever the threads and the memory: those
+decide only how many blocks are in flight. Sums over the rows of a shard are taken in
+row order, sums over shards in shard order, so every bit is reproducible.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# Candidates whose first layers share one product: enough columns to keep a matrix
+# product efficient, few enough to give every thread work from small populations.
+BLOCK_CANDIDATES = 8
+# Rows summed by one task.
+SHARD_ROWS = 4096
+# What one block may keep in the cache of a core while it is worked on.
+_CACHE_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Task:
+    """Candidates ``first`` to ``last`` on the rows ``start`` to ``stop``."""
+
+    first: int
+    last: int
+    shard: int
+    start: int
+    stop: int
+
+
+def rows_per_block(embedding_dim: int, n_labels: int, itemsize: int) -> int:
+    """Rows of one block: a power of two from 32 to 512 that keeps it in cache."""
+    row_bytes = BLOCK_CANDIDATES * (3 * embedding_dim + n_labels) * itemsize
+    rows = 512
+    while rows > 32 and rows * row_bytes > _CACHE_BYTES:
+        rows //= 2
+    return rows
+
+
+def cut(n_candidates: int, n_rows: int) -> list[Task]:
+    """Return the tasks of a population on a set of rows, in canonical order."""
+    return [
+        Task(
+            first,
+            min(first + BLOCK_CANDIDATES, n_candidates),
+            shard,
+            start,
+            min(start + SHARD_ROWS, n_rows),
+        )
+        for first in range(0, n_candidates, BLOCK_CANDIDATES)
+        for shard, start in enumerate(range(0, n_rows, SHARD_ROWS))
+    ]

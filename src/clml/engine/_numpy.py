@@ -1,0 +1,197 @@
+"""The engine of one machine: NumPy products, compiled kernels, threads over blocks."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from concurrent.futures import Executor, wait
+from contextlib import contextmanager
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
+
+from ..losses import LossSet, RowTargets, Statistics, get_losses
+from ..network import Layout, Rows, Scaling, Weights, block_logits
+from ._blocks import BLOCK_CANDIDATES, Task, cut, rows_per_block
+
+
+class NumpyEngine:
+    """Evaluates populations on rows held in this process's memory.
+
+    Parameters
+    ----------
+    layout : Layout
+    X : array or CSR matrix (rows, D)
+    targets : RowTargets
+        The labels and weights of the rows.
+    losses : sequence of losses
+    scaling : Scaling, default=None
+    executor : concurrent.futures.Executor, default=None
+        Threads that take blocks; everything runs in the caller's thread without one.
+    memory_mb : float, default=512
+        What the laid-out weights of the candidates in flight may take, beside the
+        rows; at least one block of candidates is always in flight.
+    dtype : numpy dtype, default=float32
+        Of the arithmetic; statistics are summed in float64.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        X: NDArray | sp.csr_matrix | sp.csr_array,
+        targets: RowTargets,
+        losses: Any = ("hamming", "lrap", "micro_f1"),
+        *,
+        scaling: Scaling | None = None,
+        executor: Executor | None = None,
+        memory_mb: float = 512,
+        dtype: type = np.float32,
+    ):
+        if X.shape != (targets.n_rows, layout.n_features):
+            raise ValueError(
+                f"X must have shape ({targets.n_rows}, {layout.n_features}), "
+                f"got {X.shape}."
+            )
+        self.layout = layout
+        self.targets = targets
+        self.loss_set = LossSet(get_losses(losses), layout.n_labels)
+        self._rows = Rows.from_features(X, scaling, dtype)
+        self._executor = executor
+        self._dtype = dtype
+        self._block_rows = rows_per_block(
+            layout.embedding_dim, layout.n_labels, np.dtype(dtype).itemsize
+        )
+        self._candidates_in_flight = self._fit_memory(memory_mb)
+
+    def _fit_memory(self, memory_mb: float) -> int:
+        itemsize = 8 if self._rows.csr is not None else np.dtype(self._dtype).itemsize
+        per_candidate = self.layout.size * (itemsize + np.dtype(self._dtype).itemsize)
+        if self.loss_set.matrix_losses:  # these need the scores of all rows at once
+            logits = self._rows.n_rows * self.layout.n_labels
+            per_candidate += logits * np.dtype(self._dtype).itemsize
+        blocks = int(memory_mb * 2**20 / (per_candidate * BLOCK_CANDIDATES))
+        return max(blocks, 1) * BLOCK_CANDIDATES
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self._rows.n_rows
+
+    def with_losses(self, losses: Any) -> Self:
+        """Return an engine on the same rows for other losses; the rows are shared."""
+        other = copy.copy(self)
+        other.loss_set = LossSet(get_losses(losses), self.layout.n_labels)
+        return other
+
+    def losses(self, thetas: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Return the losses (population, o) of candidates (population, n)."""
+        return self.loss_set.close(self.evaluate(thetas))
+
+    def evaluate(self, thetas: NDArray[np.floating]) -> Statistics:
+        """Return the statistics of candidates (population, n)."""
+        n_shards = len(cut(1, self.n_rows))
+        totals = [self.loss_set.new_totals(len(thetas)) for _ in range(n_shards)]
+        matrix_losses = {
+            loss.name: np.empty(len(thetas)) for loss in self.loss_set.matrix_losses
+        }
+        for first, weights in self._laid_out(thetas):
+            tasks = cut(sum(w.n_candidates for w in weights), self.n_rows)
+            parts = self._run(self._sum_rows, weights, tasks)
+            for task, part in zip(tasks, parts, strict=True):
+                where = slice(first + task.first, first + task.last)
+                total = totals[task.shard]
+                total.columns[where] = part.columns
+                total.labels[where] = part.labels
+                for name in total.own:
+                    total.own[name][where] = part.own[name]
+            for name, values in self._matrix_losses(weights).items():
+                matrix_losses[name][first : first + len(values)] = values
+        for shard in totals[1:]:
+            totals[0].add(shard)
+        statistics = self.loss_set.statistics(
+            totals[0], float(self.targets.weight.sum())
+        )
+        statistics.matrix_losses = matrix_losses
+        return statistics
+
+    def scores(self, thetas: NDArray[np.floating]) -> NDArray:
+        """Return the logits (population, rows, K) of candidates (population, n)."""
+        shape = (len(thetas), self.n_rows, self.layout.n_labels)
+        logits = np.empty(shape, dtype=self._dtype)
+        for first, weights in self._laid_out(thetas):
+            self._fill_scores(weights, logits[first:])
+        return logits
+
+    def _laid_out(
+        self, thetas: NDArray[np.floating]
+    ) -> Iterator[tuple[int, list[Weights]]]:
+        """Yield the candidates in batches that fit the memory, one Weights a block."""
+        for first in range(0, len(thetas), self._candidates_in_flight):
+            batch = thetas[first : first + self._candidates_in_flight]
+            batch = batch.astype(self._dtype)
+            yield (
+                first,
+                [
+                    Weights.from_thetas(
+                        batch[b : b + BLOCK_CANDIDATES], self.layout, self._rows
+                    )
+                    for b in range(0, len(batch), BLOCK_CANDIDATES)
+                ],
+            )
+
+    def _sum_rows(self, weights: Weights, task: Task) -> Any:
+        totals = self.loss_set.new_totals(weights.n_candidates)
+        for start in range(task.start, task.stop, self._block_rows):
+            stop = min(start + self._block_rows, task.stop)
+            logits = block_logits(weights, self._rows, start, stop)
+            self.loss_set.accumulate(totals, logits, self.targets, start)
+        return totals
+
+    def _fill_scores(self, weights: list[Weights], out: NDArray) -> None:
+        def fill(block: Weights, task: Task) -> None:
+            for start in range(task.start, task.stop, self._block_rows):
+                stop = min(start + self._block_rows, task.stop)
+                logits = block_logits(block, self._rows, start, stop)
+                out[task.first : task.last, start:stop] = logits
+
+        tasks = cut(sum(w.n_candidates for w in weights), self.n_rows)
+        self._run(fill, weights, tasks)
+
+    def _matrix_losses(self, weights: list[Weights]) -> dict[str, NDArray[np.float64]]:
+        if not self.loss_set.matrix_losses:
+            return {}
+        population = sum(w.n_candidates for w in weights)
+        shape = (population, self.n_rows, self.layout.n_labels)
+        logits = np.empty(shape, dtype=self._dtype)
+        self._fill_scores(weights, logits)
+        return self.loss_set.evaluate_matrix_losses(logits, self.targets)
+
+    def _run(self, work: Any, weights: list[Weights], tasks: list[Task]) -> list[Any]:
+        """Run ``work`` on each task, in threads if there are any; keep the order."""
+        pairs = [(weights[task.first // BLOCK_CANDIDATES], task) for task in tasks]
+        if self._executor is None or len(tasks) == 1:
+            return [work(*pair) for pair in pairs]
+        futures = [self._executor.submit(work, *pair) for pair in pairs]
+        try:
+            return [future.result() for future in futures]
+        finally:
+            # After an interrupt no thread may still be writing into our arrays.
+            for future in futures:
+                future.cancel()
+            wait(futures)
+
+
+_controller: ThreadpoolController | None = None
+
+
+@contextmanager
+def single_threaded_blas() -> Iterator[None]:
+    """Keep BLAS to one thread: its threads would compete with ours and round apart."""
+    global _controller
+    if _controller is None:  # looking the libraries up costs milliseconds
+        _controller = ThreadpoolController()
+    with _controller.limit(limits=1, user_api="blas"):
+        yield

@@ -1,0 +1,30 @@
+"""What an engine is: something that evaluates a population on its rows."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..losses import Statistics
+
+
+class Engine(Protocol):
+    """Holds rows and their labels; turns candidates into statistics.
+
+    An engine decides where and how rows are kept and computed. The same candidates
+    give the same statistics whatever the threads, the memory or the workers.
+    """
+
+    def evaluate(self, thetas: NDArray[np.floating]) -> Statistics:
+        """Return the statistics of candidates (population, n)."""
+
+    def losses(self, thetas: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Return the losses (population, o) of candidates (population, n)."""
+
+    def scores(self, thetas: NDArray[np.floating]) -> NDArray:
+        """Return the logits (population, rows, K) of candidates (population, n)."""
+
+    def with_losses(self, losses: Any) -> Self:
+        """Return an engine on the same rows for other losses."""

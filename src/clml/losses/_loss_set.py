@@ -1,0 +1,236 @@
+"""Several losses evaluated together: which statistics they need, added and closed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _kernels as kernels
+from ._loss import Loss, MatrixLoss
+from ._statistics import LABEL_STATISTICS, SCALAR_STATISTICS, Statistic
+from ._targets import RowTargets
+
+_COLUMN = {s.name: i for i, s in enumerate(SCALAR_STATISTICS)}
+_LABEL_COLUMN = {s.name: i for i, s in enumerate(LABEL_STATISTICS)}
+_EXAMPLE = {"subset", "jaccard", "example_f1"}
+_RANKING = {"lrap", "ranking", "coverage", "one_error"}
+_PROBABILITY = {"cross_entropy", "row_log_loss"}
+
+
+@dataclass
+class Statistics:
+    """Weighted sums of row statistics for a population, over some rows.
+
+    Statistics of disjoint sets of rows add up to those of their union.
+
+    Attributes
+    ----------
+    weight : float
+        Sum of the row weights.
+    sums : dict of str to float64 array (population,) or (population, K)
+    matrix_losses : dict of str to float64 array (population,)
+        Values of losses that no sum gives; present only when all rows were seen.
+    """
+
+    weight: float
+    sums: dict[str, NDArray[np.float64]]
+    matrix_losses: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+
+    def __add__(self, other: Statistics) -> Statistics:
+        if self.matrix_losses or other.matrix_losses:
+            names = sorted({*self.matrix_losses, *other.matrix_losses})
+            raise ValueError(f"Losses that are no sums over rows cannot add: {names}.")
+        return Statistics(
+            self.weight + other.weight,
+            {name: total + other.sums[name] for name, total in self.sums.items()},
+        )
+
+
+@dataclass
+class Totals:
+    """Accumulators of one population over the blocks of rows seen so far."""
+
+    columns: NDArray[np.float64]
+    labels: NDArray[np.float64]
+    own: dict[str, NDArray[np.float64]]
+
+    def add(self, other: Totals) -> None:
+        """Add the totals of further rows in place."""
+        self.columns += other.columns
+        self.labels += other.labels
+        for name, total in self.own.items():
+            total += other.own[name]
+
+
+class LossSet:
+    """The losses of one task, ready to be computed block by block.
+
+    Parameters
+    ----------
+    losses : sequence of Loss
+    n_labels : int
+    threshold : float, default=0.0
+        A label is decided for when its score is above it.
+    """
+
+    def __init__(
+        self, losses: tuple[Loss, ...], n_labels: int, threshold: float = 0.0
+    ):
+        self.losses = losses
+        self.n_labels = n_labels
+        self.threshold = threshold
+        for loss in losses:
+            loss.check(n_labels)
+        needed: dict[str, Statistic] = {}
+        for loss in losses:
+            for statistic in loss.resolved_statistics():
+                needed[statistic.name] = statistic
+        self._needed = needed
+        ks = sorted(int(n[9:]) for n in needed if n.startswith("top_hits_"))
+        self._ks = np.array(ks, dtype=np.int64)
+        self._top_column = {
+            f"top_hits_{k}": kernels.N_COLUMNS + i for i, k in enumerate(ks)
+        }
+        compiled = {**_COLUMN, **_LABEL_COLUMN, **self._top_column}
+        self._own = [s for name, s in needed.items() if name not in compiled]
+        self._want_example = bool(_EXAMPLE & needed.keys())
+        self._want_ranking = bool(_RANKING & needed.keys()) or bool(ks)
+        self._want_probability = bool(_PROBABILITY & needed.keys())
+        self._want_labels = bool(_LABEL_COLUMN.keys() & needed.keys())
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the losses, in order."""
+        return tuple(loss.name for loss in self.losses)
+
+    @property
+    def matrix_losses(self) -> tuple[MatrixLoss, ...]:
+        """The losses that need the scores of all rows at once."""
+        return tuple(x for x in self.losses if isinstance(x, MatrixLoss))
+
+    def new_totals(self, population: int) -> Totals:
+        """Return accumulators at zero."""
+        n_kept = self.n_labels if self._want_labels else 0
+        own = {
+            s.name: np.zeros((population, self.n_labels) if s.per_label else population)
+            for s in self._own
+        }
+        return Totals(
+            np.zeros((population, kernels.N_COLUMNS + len(self._ks))),
+            np.zeros((population, len(LABEL_STATISTICS), n_kept)),
+            own,
+        )
+
+    def accumulate(
+        self,
+        totals: Totals,
+        scores: NDArray[np.floating],
+        targets: RowTargets,
+        start: int = 0,
+    ) -> None:
+        """Add the statistics of a block of rows; ``scores`` is (population, rows, K).
+
+        The block's first row is row ``start`` of the targets.
+        """
+        if not self._needed:
+            return
+        kernels.accumulate(
+            scores,
+            start,
+            targets.dense,
+            targets.indptr,
+            targets.indices,
+            targets.weight,
+            scores.dtype.type(self.threshold),
+            self._want_ranking,
+            self._want_example,
+            self._want_probability,
+            self._want_labels,
+            self._ks,
+            totals.columns,
+            totals.labels,
+        )
+        self._accumulate_plain(self._own, totals.own, scores, targets, start)
+
+    def accumulate_plain(
+        self,
+        scores: NDArray[np.floating],
+        targets: RowTargets,
+    ) -> Statistics:
+        """Return the same sums from the definitions, slowly: the kernels' twin."""
+        population = scores.shape[0]
+        sums = {
+            s.name: np.zeros((population, self.n_labels) if s.per_label else population)
+            for s in self._needed.values()
+        }
+        self._accumulate_plain(list(self._needed.values()), sums, scores, targets, 0)
+        return Statistics(float(targets.weight.sum()), sums)
+
+    def _accumulate_plain(
+        self,
+        statistics: list[Statistic],
+        sums: dict[str, NDArray[np.float64]],
+        scores: NDArray[np.floating],
+        targets: RowTargets,
+        start: int,
+    ) -> None:
+        if not statistics:
+            return
+        rows = scores.shape[1]
+        Y = targets.dense[start : start + rows].astype(bool)
+        weight = targets.weight[start : start + rows]
+        undefined = np.isnan(scores).any(axis=(1, 2))
+        for s in statistics:
+            value = np.asarray(s.define(Y, scores, self.threshold), dtype=np.float64)
+            expected = scores.shape if s.per_label else scores.shape[:2]
+            if value.shape != expected:
+                raise ValueError(
+                    f"The statistic {s.name!r} must return shape {expected}, "
+                    f"got {value.shape}."
+                )
+            total = sums[s.name]
+            total += np.einsum("r,pr...->p...", weight, value)
+            total[undefined] = np.nan
+
+    def statistics(self, totals: Totals, weight: float) -> Statistics:
+        """Name the totals."""
+        sums: dict[str, NDArray[np.float64]] = {}
+        for name in self._needed:
+            if name in _LABEL_COLUMN:
+                sums[name] = totals.labels[:, _LABEL_COLUMN[name]]
+            elif name in totals.own:
+                sums[name] = totals.own[name]
+            else:
+                column = _COLUMN.get(name, self._top_column.get(name, -1))
+                sums[name] = totals.columns[:, column]
+        return Statistics(weight, sums)
+
+    def evaluate_matrix_losses(
+        self, scores: NDArray[np.floating], targets: RowTargets
+    ) -> dict[str, NDArray[np.float64]]:
+        """Compute the losses that are no sums, from the scores (population, n, K)."""
+        weight = targets.weight if targets.weighted else None
+        undefined = np.isnan(scores).any(axis=(1, 2)) if self.matrix_losses else None
+        return {
+            loss.name: np.array(
+                [
+                    np.nan
+                    if undefined is not None and undefined[p]
+                    else loss.evaluate(targets.dense, s, weight, self.threshold)
+                    for p, s in enumerate(scores)
+                ]
+            )
+            for loss in self.matrix_losses
+        }
+
+    def close(self, statistics: Statistics) -> NDArray[np.float64]:
+        """Return the losses (population, o) from their statistics."""
+        columns = [
+            statistics.matrix_losses[loss.name]
+            if isinstance(loss, MatrixLoss)
+            else loss.close(statistics.sums, statistics.weight, self.n_labels)
+            for loss in self.losses
+        ]
+        return np.stack([np.asarray(c, dtype=np.float64) for c in columns], axis=1)

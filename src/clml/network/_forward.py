@@ -1,0 +1,160 @@
+"""The forward pass: logits of one network or of a population, block by block."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ._kernels import activate, sparse_product
+from ._layout import Layout
+from ._scaling import Scaling
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Input rows in the form the network reads: with the bias' column of ones.
+
+    Attributes
+    ----------
+    dense : float array (n, D + 1) or None
+        Scaled, with a last column of ones.
+    csr : (data, indices, indptr) or None
+        Unscaled, float64 data; the scaling goes into the first layer.
+    scaling : Scaling
+    n_rows : int
+    """
+
+    dense: NDArray | None
+    csr: tuple[NDArray, NDArray, NDArray] | None
+    scaling: Scaling
+    n_rows: int
+
+    @classmethod
+    def from_features(
+        cls,
+        X: NDArray | sp.csr_matrix | sp.csr_array,
+        scaling: Scaling | None = None,
+        dtype: type = np.float32,
+    ) -> Rows:
+        """Prepare dense or sparse features (n, D); sparse ones are never densified."""
+        n, d = X.shape
+        scaling = Scaling.identity(d) if scaling is None else scaling
+        if sp.issparse(X):
+            X = X.tocsr()
+            if not X.has_canonical_format:
+                X = X.copy()
+                X.sum_duplicates()
+            arrays = (X.data.astype(np.float64), X.indices, X.indptr)
+            return cls(None, arrays, scaling, n)
+        with_ones = np.empty((n, d + 1), dtype=dtype)
+        with_ones[:, :d] = scaling.apply(X)
+        with_ones[:, d] = 1
+        return cls(with_ones, None, scaling, n)
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The weights of some candidates, laid out for the products of a block.
+
+    Attributes
+    ----------
+    first : array (D + 1, candidates · C)
+        The first layers side by side, so that one product serves all candidates;
+        float64 with the scaling folded in when the rows are sparse.
+    later : list of arrays (candidates, C + 1, outputs)
+    """
+
+    first: NDArray
+    later: list[NDArray]
+    embedding_dim: int
+
+    @classmethod
+    def from_thetas(cls, thetas: NDArray, layout: Layout, rows: Rows) -> Weights:
+        """Lay out the weights of candidates (p, n) for these rows."""
+        first, *later = layout.matrices(thetas)
+        if rows.csr is not None:
+            first = rows.scaling.fold(first)
+        p, d, c = first.shape
+        side_by_side = np.ascontiguousarray(first.transpose(1, 0, 2)).reshape(d, p * c)
+        return cls(side_by_side, later, c)
+
+    @property
+    def n_candidates(self) -> int:
+        """Number of candidates."""
+        return self.later[0].shape[0]
+
+
+def block_logits(weights: Weights, rows: Rows, start: int, stop: int) -> NDArray:
+    """Logits (candidates, stop − start, K) of a block of rows.
+
+    The arithmetic of a block depends on its shape alone: cutting rows and candidates
+    at the same places gives the same bits, whoever computes the blocks.
+    """
+    p, c, n = weights.n_candidates, weights.embedding_dim, stop - start
+    if rows.csr is not None:
+        product = np.empty((n, p * c))
+        data, indices, indptr = rows.csr
+        sparse_product(data, indices, indptr, start, n, weights.first, product)
+    else:
+        assert rows.dense is not None
+        product = rows.dense[start:stop] @ weights.first
+    hidden = np.empty((p, n, c + 1), dtype=weights.later[0].dtype)
+    activate(product.reshape(n, p, c).transpose(1, 0, 2), hidden)
+    for matrix in weights.later[:-1]:
+        activate(hidden @ matrix, hidden)
+    return hidden @ weights.later[-1]
+
+
+def forward(
+    thetas: NDArray[np.floating],
+    X: NDArray | sp.csr_matrix | sp.csr_array,
+    layout: Layout,
+    scaling: Scaling | None = None,
+    dtype: type = np.float64,
+    block_rows: int = 1024,
+) -> NDArray:
+    """Logits of one network, or of each network of a population.
+
+    Parameters
+    ----------
+    thetas : array (n,) or (population, n)
+    X : array or CSR matrix (rows, D)
+    layout : Layout
+    scaling : Scaling, default=None
+        Standardisation of the features; none by default.
+    dtype : numpy dtype, default=float64
+        Of the arithmetic and of the result.
+    block_rows : int, default=1024
+        Rows computed at a time.
+
+    Returns
+    -------
+    array (rows, K) or (population, rows, K)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from clml.network import Layout, forward
+    >>> layout = Layout(n_features=3, n_labels=2, embedding_dim=4)
+    >>> theta = np.linspace(-1, 1, layout.size)
+    >>> forward(theta, np.eye(3), layout).shape
+    (3, 2)
+    >>> forward(np.stack([theta, -theta]), np.eye(3), layout).shape
+    (2, 3, 2)
+    """
+    if X.shape[1] != layout.n_features:
+        raise ValueError(
+            f"X must have {layout.n_features} features, got {X.shape[1]}."
+        )
+    single = thetas.ndim == 1
+    population = np.atleast_2d(thetas).astype(dtype)
+    rows = Rows.from_features(X, scaling, dtype)
+    weights = Weights.from_thetas(population, layout, rows)
+    logits = np.empty((len(population), rows.n_rows, layout.n_labels), dtype=dtype)
+    for start in range(0, rows.n_rows, block_rows):
+        stop = min(start + block_rows, rows.n_rows)
+        logits[:, start:stop] = block_logits(weights, rows, start, stop)
+    return logits[0] if single else logits

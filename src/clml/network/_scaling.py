@@ -1,0 +1,78 @@
+"""Standardisation of the features, applied to rows or folded into the first layer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Features are used as (x − mean) / scale.
+
+    Dense rows are scaled directly. Sparse rows stay as they are: scaling them is a
+    change of the first layer, (x − m)/s · E + b = x · (E/s) + (b − m/s · E), computed
+    in float64 because the two terms may nearly cancel.
+
+    Parameters
+    ----------
+    mean, scale : float64 arrays (D,)
+    """
+
+    mean: NDArray[np.float64]
+    scale: NDArray[np.float64]
+
+    @classmethod
+    def identity(cls, n_features: int) -> Scaling:
+        """Return the scaling that changes nothing."""
+        return cls(np.zeros(n_features), np.ones(n_features))
+
+    @classmethod
+    def fit(
+        cls,
+        X: NDArray | sp.csr_matrix | sp.csr_array,
+        sample_weight: NDArray[np.float64] | None = None,
+    ) -> Scaling:
+        """Take mean and standard deviation of the columns; constant ones keep scale 1.
+
+        The deviation is the population's, and weights are frequencies.
+        """
+        weight = np.ones(X.shape[0]) if sample_weight is None else sample_weight
+        share = weight / weight.sum()
+        if sp.issparse(X):
+            mean = np.asarray(X.T @ share).ravel()
+            deviation = _sparse_deviation(X.tocsc(), share, mean)
+        else:
+            X = np.asarray(X, dtype=np.float64)
+            mean = share @ X
+            deviation = np.sqrt(share @ (X - mean) ** 2)
+        # What rounding leaves of a constant column is no scale.
+        noise = 8 * np.finfo(np.float64).eps * np.abs(mean)
+        return cls(mean, np.where(deviation > noise, deviation, 1.0))
+
+    def apply(self, X: NDArray) -> NDArray[np.float64]:
+        """Scale dense rows."""
+        return (X - self.mean) / self.scale
+
+    def fold(self, first: NDArray) -> NDArray[np.float64]:
+        """Move the scaling into first-layer matrices (..., D + 1, C), in float64."""
+        folded = np.array(first, dtype=np.float64)
+        folded[..., :-1, :] /= self.scale[:, None]
+        folded[..., -1, :] -= self.mean @ folded[..., :-1, :]
+        return folded
+
+
+def _sparse_deviation(
+    X: sp.csc_matrix | sp.csc_array, share: NDArray, mean: NDArray
+) -> NDArray[np.float64]:
+    """Standard deviation of sparse columns: stored entries, then the zeros."""
+    columns = np.repeat(np.arange(X.shape[1]), np.diff(X.indptr))
+    w = share[X.indices]
+    stored = w * (X.data - mean[columns]) ** 2
+    size = X.shape[1]
+    variance = np.bincount(columns, weights=stored, minlength=size)
+    zeros = 1.0 - np.bincount(columns, weights=w, minlength=size)
+    return np.sqrt(variance + np.maximum(zeros, 0.0) * mean**2)
