@@ -45,9 +45,7 @@ class Archive:
         """Lebesgue measure of the members below the unit vector."""
         return self._measure
 
-    def update(
-        self, losses: NDArray[np.float64], thetas: NDArray[np.float32]
-    ) -> None:
+    def update(self, losses: NDArray[np.float64], thetas: NDArray[np.float32]) -> None:
         """Let candidates in that no member and no other candidate dominates."""
         new = nondominated(losses)
         if not new.any():
@@ -57,7 +55,9 @@ class Archive:
         keep = _first_of_equals(all_losses) & nondominated(all_losses)
         if keep[:n_old].all() and not keep[n_old:].any():
             return
-        all_thetas = np.concatenate([self.thetas[keep[:n_old]], thetas[new][keep[n_old:]]])
+        all_thetas = np.concatenate(
+            [self.thetas[keep[:n_old]], thetas[new][keep[n_old:]]]
+        )
         self._commit(all_losses[keep], all_thetas)
         if len(self.losses) > 2 * self.capacity:
             self._commit(*self.front())
@@ -85,9 +85,7 @@ class Archive:
         contributions[champions] = np.inf
         return np.argsort(-contributions, kind="stable")[: self.capacity]
 
-    def _commit(
-        self, losses: NDArray[np.float64], thetas: NDArray[np.float32]
-    ) -> None:
+    def _commit(self, losses: NDArray[np.float64], thetas: NDArray[np.float32]) -> None:
         # One assignment: an interrupt finds the old members or the new ones.
         self._members = (losses, thetas)
         self._measure = lebesgue_measure(losses)

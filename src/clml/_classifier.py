@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-import copy
-import time
-import warnings
-from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._archive import Archive
-from ._calibration import fit_temperatures
-from ._front import RULES, ParetoFront
-from ._multilabel import MultiLabelMixin, column_names
+from ._lebesgue_estimator import LebesgueEstimator
+from ._multilabel import column_names
 from ._rows import FitRows, Part, drop_weightless
 from ._search import Fitness, Search
-from ._sklearn_compat import (
-    CallbackSupportMixin,
-    EpochCallbacks,
-    fit_context,
-    with_callbacks,
-)
+from ._sklearn_compat import EpochCallbacks, fit_context, with_callbacks
 from .engine import NumpyEngine, single_threaded_blas
-from .evolution import CMAPackage, FullCMA, RankOneCMA, SeparableCMA, Strategy
-from .losses import Loss, get_losses
+from .evolution import CMAPackage, FullCMA, RankOneCMA, SeparableCMA
 from .network import Layout, Scaling, forward
 
 _STRATEGIES: dict[str, Any] = {
@@ -42,6 +26,22 @@ _STRATEGIES: dict[str, Any] = {
     "full": FullCMA,
     "cma": CMAPackage,
 }
+
+# What a warm start cannot change: the search was built with it.
+_FIXED_BY_SEARCH = (
+    "losses",
+    "embedding_dim",
+    "n_layers",
+    "population_size",
+    "ties",
+    "reference",
+    "lebesgue",
+    "n_samples",
+    "covariance",
+    "sigma0",
+    "standardize",
+    "max_front",
+)
 
 #: The settings of the paper: ``CLMLClassifier(**PAPER_SETTINGS)``. Population
 #: 4 + ⌊3 ln n⌋, no rule for ties, and the final incumbent of Algorithm 1 predicts.
@@ -64,7 +64,7 @@ PAPER_SETTINGS: dict[str, Any] = {
 }
 
 
-class CLMLClassifier(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
+class CLMLClassifier(LebesgueEstimator):
     """Multi-label classifier that improves several losses at once, directly.
 
     A small network whose weights are evolved: every epoch samples a population of
@@ -298,8 +298,8 @@ class CLMLClassifier(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
         -------
         self
         """
-        continued = getattr(self, "_search", None) if self.warm_start else None
         losses = self._check_losses()
+        continued = self._search_to_continue()
         rows = self._check_rows_to_fit(X, y, sample_weight, X_val, y_val, continued)
         with single_threaded_blas(), self._threads() as executor:
 
@@ -332,6 +332,7 @@ class CLMLClassifier(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
         self.__dict__.pop("_search", None)
         if self.warm_start:
             self._search = search
+            self._search_settings = self._fixed_settings()
         if interrupt is None:
             callbacks.end_fit()
             return self
@@ -340,52 +341,21 @@ class CLMLClassifier(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
             return self
         raise interrupt
 
-    def select(
-        self,
-        which: str | int | None = None,
-        *,
-        weights: Mapping[str, float] | None = None,
-    ) -> Self:
-        """Return a fitted copy that predicts with another model of the run.
+    def _fixed_settings(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in _FIXED_BY_SEARCH}
 
-        Parameters
-        ----------
-        which : str or int, default=None
-            What :meth:`ParetoFront.select` takes: the name of a loss, "knee",
-            "geometric_mean" or the index of a member of the front; or "final" or
-            "mean", see ``incumbent``.
-        weights : mapping of str to float, default=None
-            Instead of ``which``: weights of the losses.
-
-        Returns
-        -------
-        CLMLClassifier
-            It shares the front and the history; nothing is fitted again.
-        """
-        check_is_fitted(self)
-        chosen = copy.copy(self)
-        chosen.__dict__.update(
-            _chosen(self.front_, self._alternatives, which, weights)
-        )
-        return chosen
-
-    # ------------------------------------------------------------------ rows
-
-    def _check_losses(self) -> tuple[Loss, ...]:
-        losses = get_losses(self.losses)
-        for loss in losses:
-            if loss.role != "objective":
+    def _search_to_continue(self) -> Search | None:
+        search = getattr(self, "_search", None) if self.warm_start else None
+        if search is None:
+            return None
+        for name, value in self._fixed_settings().items():
+            if value != self._search_settings[name]:
                 raise ValueError(
-                    f"losses holds {loss.name!r}, a loss for {loss.role} use: it is "
-                    "not bounded by 1 or not a loss of decisions and rankings, and "
-                    "cannot be optimised by its Lebesgue measure."
+                    f"warm_start continues a search with {name}="
+                    f"{self._search_settings[name]!r}, got {name}={value!r}. Set "
+                    "warm_start=False to start anew."
                 )
-        known = ("final", "mean", *RULES, *(loss.name for loss in losses))
-        if self.incumbent not in known:
-            raise ValueError(
-                f"incumbent must be one of {known}, got {self.incumbent!r}."
-            )
-        return losses
+        return search
 
     def _check_rows_to_fit(
         self,
@@ -423,174 +393,28 @@ class CLMLClassifier(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
             )
         return FitRows(train, validation)
 
-    def _check_validation_rows(self, X_val: Any, y_val: Any) -> Part:
-        if X_val is None or y_val is None:
-            missing = "X_val" if X_val is None else "y_val"
-            raise ValueError(f"X_val and y_val go together, but {missing} is None.")
-        X_val, y_val = self._check_X_y(X_val, y_val, reset=False)
-        return Part(X_val, self._encode_targets(y_val, "y_val"))
-
-    def _check_X_y(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
-        return validate_data(
-            self,
-            X,
-            y,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            multi_output=True,
-            reset=reset,
-        )
-
-    def _warn_constant(self, Y: NDArray[np.uint8]) -> None:
-        share = Y.mean(axis=0)
-        constant = self.label_names_[(share == 0) | (share == 1)]
-        if len(constant):
-            shown = ", ".join(constant[:10]) + (", ..." if len(constant) > 10 else "")
-            warnings.warn(
-                f"{len(constant)} of {self.n_labels_} labels are constant in the "
-                f"training rows and cannot be learnt: {shown}.",
-                UserWarning,
-                stacklevel=5,
-            )
-
-    # ---------------------------------------------------------------- search
-
-    @contextmanager
-    def _threads(self) -> Iterator[ThreadPoolExecutor | None]:
-        n_threads = effective_n_jobs(self.n_jobs)
-        if n_threads == 1:
-            yield None
-            return
-        with ThreadPoolExecutor(n_threads, thread_name_prefix="clml") as executor:
-            yield executor
-
     def _new_search(self, n_losses: int) -> Search:
         n = self.layout_.size
         start, strategy, sampling = np.random.SeedSequence([*self._seed, 1]).spawn(3)
         mean = np.random.default_rng(start).normal(scale=n**-0.5, size=n)
         return Search(
-            strategy=self._new_strategy(mean, strategy),
+            strategy=_STRATEGIES[self.covariance](
+                mean,
+                float(self.sigma0),
+                population_size=self.population_size,
+                seed=strategy,
+            ),
             fitness=Fitness(
                 ties=self.ties,
                 method=self.lebesgue,
                 n_samples=self.n_samples,
                 generator=np.random.default_rng(sampling),
+                references=np.ones((1, n_losses)),
                 archived=self.reference == "archive",
             ),
             archive=Archive(n_losses, n, int(self.max_front)),
         )
 
-    def _new_strategy(
-        self, mean: NDArray[np.float64], seed: np.random.SeedSequence
-    ) -> Strategy:
-        return _STRATEGIES[self.covariance](
-            mean, float(self.sigma0), population_size=self.population_size, seed=seed
-        )
-
-    def _evolve(
-        self, search: Search, callbacks: EpochCallbacks
-    ) -> KeyboardInterrupt | None:
-        """Run epochs until one of the reasons to stop; return an interrupt, if any."""
-        began = time.perf_counter()
-        best_measure, best_epoch = search.archive.measure, search.n_epochs
-        last_epoch = search.n_epochs + self.max_epochs
-        try:
-            while search.n_epochs < last_epoch:
-                context = callbacks.begin_epoch()
-                record = search.epoch()
-                if self.verbose:
-                    print(_epoch_line(search, record), flush=True)
-                if record["archive_measure"] > best_measure:
-                    best_measure = record["archive_measure"]
-                    best_epoch = search.n_epochs
-                waited = search.n_epochs - best_epoch
-                elapsed = time.perf_counter() - began
-                if (
-                    callbacks.end_epoch(context)
-                    or (self.patience is not None and waited >= self.patience)
-                    or (self.max_seconds is not None and elapsed >= self.max_seconds)
-                ):
-                    break
-        except KeyboardInterrupt as interrupt:
-            return interrupt
-        return None
-
-    # ---------------------------------------------------------------- result
-
-    def _fitted_attributes(self, search: Search, rows: FitRows) -> dict[str, Any]:
-        """Return everything a fitted estimator holds, from the epochs so far."""
-        mean = search.strategy.mean.astype(np.float32)
-        if not search.n_epochs:  # interrupted before the first epoch was complete
-            search.archive.update(search.rows.losses(mean[None]), mean[None])
-        losses, thetas = search.archive.front()
-        final = mean if search.incumbent is None else search.incumbent
-        temperature = self._temperatures(
-            np.concatenate([thetas, final[None], mean[None]]), search, rows
-        )
-        front = ParetoFront(
-            losses=losses,
-            loss_names=tuple(loss.name for loss in get_losses(self.losses)),
-            theta=thetas,
-            temperature=temperature[:-2],
-        )
-        alternatives = {
-            "final": (final, float(temperature[-2])),
-            "mean": (mean, float(temperature[-1])),
-        }
-        which = "mean" if rows.validation is None else self.incumbent
-        archived = search.archived_losses or [losses.astype(np.float32)]
-        return {
-            "front_": front,
-            "history_": search.history_arrays(),
-            "archive_losses_": np.concatenate(archived),
-            "n_epochs_": search.n_epochs,
-            "population_size_": search.strategy.population_size,
-            "interrupted_": False,
-            "_alternatives": alternatives,
-            **_chosen(front, alternatives, which, None),
-        }
-
-    def _temperatures(
-        self, thetas: NDArray[np.float32], search: Search, rows: FitRows
-    ) -> NDArray[np.float64]:
-        if not self.calibrate:
-            return np.ones(len(thetas))
-        some_at_a_time = np.array_split(thetas, -(-len(thetas) // 8))
-        return np.concatenate(
-            [
-                fit_temperatures(search.rows.scores(some), rows.judge.targets)
-                for some in some_at_a_time
-            ]
-        )
-
     def _logits(self, X: Any) -> NDArray[np.float64]:
         theta = self.theta_.astype(np.float64)
         return forward(theta, X, self.layout_, self.scaling_) / self.temperature_
-
-
-def _chosen(
-    front: ParetoFront,
-    alternatives: Mapping[str, tuple[NDArray[np.float32], float]],
-    which: str | int | None,
-    weights: Mapping[str, float] | None,
-) -> dict[str, Any]:
-    """Return the attributes of the model that predicts."""
-    if isinstance(which, str) and which in alternatives and weights is None:
-        theta, temperature = alternatives[which]
-        return {"incumbent_": which, "theta_": theta, "temperature_": temperature}
-    member = front.select(which, weights=weights)
-    return {
-        "incumbent_": member,
-        "theta_": front.theta[member],
-        "temperature_": float(front.temperature[member]),
-    }
-
-
-def _epoch_line(search: Search, record: Mapping[str, Any]) -> str:
-    rows = "validation" if "incumbent_validation" in record else "train"
-    losses = " ".join(f"{value:.4f}" for value in record[f"incumbent_{rows}"])
-    return (
-        f"epoch {search.n_epochs:5d}  incumbent {losses} ({rows})  "
-        f"measure {record['measure']:.5f}  archive {record['archive_measure']:.5f}  "
-        f"sigma {record['sigma']:.3g}  {record['seconds'] * 1e3:.1f} ms"
-    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,17 +34,19 @@ class Fitness:
         Of Monte Carlo.
     generator : numpy Generator
         Of Monte Carlo.
+    references : float64 array (r, o)
+        What bounds the measure, at first the unit vector.
     archived : bool
-        Whether the references are the non-dominated vectors of all epochs so far
-        (Algorithm 1 to the letter) instead of the unit vector.
+        Whether the references become the non-dominated vectors of all epochs so far
+        (Algorithm 1 to the letter) instead of staying what they are.
     """
 
-    ties: str | None
-    method: str
+    ties: Literal["depth", "layer"] | None
+    method: Literal["exact", "monte_carlo"]
     n_samples: int
     generator: np.random.Generator
+    references: NDArray[np.float64]
     archived: bool
-    references: NDArray[np.float64] | float = 1.0
 
     def order(self, losses: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return the candidates' indices, best first."""
@@ -64,14 +66,9 @@ class Fitness:
 
     def remember(self, losses: NDArray[np.float64]) -> None:
         """Let an epoch's losses into the references, if they are archived."""
-        if not self.archived:
-            return
-        o = losses.shape[1]
-        known = np.broadcast_to(np.atleast_2d(self.references), (1, o))
-        if isinstance(self.references, np.ndarray):
-            known = self.references
-        together = np.unique(np.concatenate([known, losses]), axis=0)
-        self.references = together[nondominated(together)]
+        if self.archived:
+            together = np.unique(np.concatenate([self.references, losses]), axis=0)
+            self.references = together[nondominated(together)]
 
 
 @dataclass
@@ -147,9 +144,7 @@ class Search:
             record |= {
                 "incumbent_validation": judged[best],
                 "mean_validation": judged[-1],
-                **self._tracked(
-                    "validation", self._tracked_validation, thetas[best]
-                ),
+                **self._tracked("validation", self._tracked_validation, thetas[best]),
             }
         record["archive_measure"] = self.archive.measure
         self.strategy.tell(order)

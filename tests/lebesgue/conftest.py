@@ -6,11 +6,6 @@ from math import prod
 
 import numpy as np
 import pytest
-from hypothesis import settings
-
-# The first call of a kernel compiles it, which takes longer than any deadline.
-settings.register_profile("kernels", deadline=None)
-settings.load_profile("kernels")
 
 
 class SlowTwin:

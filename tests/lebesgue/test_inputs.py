@@ -30,6 +30,7 @@ OF_METHOD = [lebesgue_contributions, fitness_order]
         ([0.5, 0.5], ValueError, r"L must have shape \(m, o\).*Got shape \(2,\)"),
         ([], ValueError, r"L must have shape \(m, o\).*Got shape \(0,\)"),
         (np.empty((3, 0)), ValueError, r"at least one column.*Got shape \(3, 0\)"),
+        (np.zeros((2, 32)), ValueError, r"L must have at most 31 columns.*\(2, 32\)"),
         (np.zeros((1, 2, 3)), ValueError, r"Got shape \(1, 2, 3\)"),
         ([[0.5, 0.5], [0.5]], ValueError, r"L must be a rectangular array"),
         ([["a", "b"]], TypeError, r"L must hold real numbers.*list of dtype <U1"),
@@ -97,6 +98,15 @@ def test_unbounded_volume_is_refused(function):
         function([[-np.inf, 0.5], [0.5, 0.25]])
     with pytest.raises(ValueError, match="L must span a finite volume"):
         function([[-1e200, 0.5], [0.5, -1e200]])
+
+
+@pytest.mark.parametrize("function", OF_LOSSES)
+def test_as_many_losses_as_allowed(function):
+    L = np.vstack((np.zeros(31), np.full(31, 0.5)))
+    if function in (nondominated, dominance_depth, fitness_order):
+        np.testing.assert_array_equal(function(L), function(L[:, :2]))
+    else:
+        np.testing.assert_allclose(np.max(function(L)), 1.0, atol=1e-9)
 
 
 @pytest.mark.parametrize("function", OF_LOSSES)

@@ -4,10 +4,10 @@ Every function takes loss vectors as the rows of an array of shape (m, o); losse
 are minimised.
 """
 
-from clml.lebesgue._contributions import lebesgue_contributions
-from clml.lebesgue._dominance import dominance_depth, dominates, nondominated
-from clml.lebesgue._measure import lebesgue_measure
-from clml.lebesgue._order import fitness_order
+from ._contributions import lebesgue_contributions
+from ._dominance import dominance_depth, dominates, nondominated
+from ._measure import lebesgue_measure
+from ._order import fitness_order
 
 __all__ = [
     "dominance_depth",

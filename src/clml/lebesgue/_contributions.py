@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from clml.lebesgue._dominance import maximal
-from clml.lebesgue._inputs import (
+from ._dominance import maximal
+from ._inputs import (
     BoolArray,
     FloatArray,
     IntArray,
@@ -21,8 +21,8 @@ from clml.lebesgue._inputs import (
     check_reference,
     pad_single_loss,
 )
-from clml.lebesgue._measure import check_span, covering_rows, region_volume
-from clml.lebesgue._monte_carlo import SampledBox
+from ._measure import check_span, covering_rows, region_volume
+from ._monte_carlo import SampledBox
 
 Method = Literal["exact", "monte_carlo"]
 

@@ -4,7 +4,7 @@ import moocore
 import numpy as np
 import numpy.typing as npt
 
-from clml.lebesgue._inputs import (
+from ._inputs import (
     BoolArray,
     FloatArray,
     IntArray,
@@ -21,9 +21,9 @@ def has_nan(losses: FloatArray) -> BoolArray:
 def _finite(losses: FloatArray) -> FloatArray:
     """Return losses of the same dominance without infinities (NaN excluded).
 
-    moocore's search for the front goes wrong on infinite losses (seen in 0.3.2 with
-    four of them). Dominance depends on the order within each column alone, so that
-    ranks can stand in.
+    From three columns on, moocore 0.3.2 finds wrong fronts among infinite losses and
+    may crash on negative ones. Dominance depends on the order within each column
+    alone, so that ranks can stand in.
     """
     if np.isfinite(losses).all():
         return losses

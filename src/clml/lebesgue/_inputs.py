@@ -12,6 +12,8 @@ FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
 RandomSource: TypeAlias = np.random.Generator | np.random.RandomState
 
+MAX_LOSSES = 31  # moocore's limit
+
 
 def as_numbers(values: npt.ArrayLike, name: str) -> FloatArray:
     """Return `values` as a C-contiguous float64 array, or refuse them by name."""
@@ -31,12 +33,16 @@ def as_numbers(values: npt.ArrayLike, name: str) -> FloatArray:
 
 
 def check_losses(L: npt.ArrayLike) -> FloatArray:
-    """Return `L` as a float64 array of shape (m, o) with o >= 1."""
+    """Return `L` as a float64 array of shape (m, o) with 1 <= o <= 31."""
     losses = as_numbers(L, "L")
     if losses.ndim != 2 or losses.shape[1] == 0:
         raise ValueError(
             "L must have shape (m, o): one row per member, at least one column. "
             f"Got shape {losses.shape}."
+        )
+    if losses.shape[1] > MAX_LOSSES:
+        raise ValueError(
+            f"L must have at most {MAX_LOSSES} columns. Got shape {losses.shape}."
         )
     return losses
 

@@ -5,8 +5,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from clml.lebesgue._dominance import maximal
-from clml.lebesgue._inputs import (
+from ._dominance import maximal
+from ._inputs import (
     BoolArray,
     FloatArray,
     IntArray,

@@ -5,14 +5,14 @@ from functools import cached_property
 import numpy as np
 from numba import njit
 
-from clml.lebesgue._inputs import (
+from ._inputs import (
     FloatArray,
     IntArray,
     RandomSource,
     as_generator,
     box_volume,
 )
-from clml.lebesgue._measure import covering_rows
+from ._measure import covering_rows
 
 
 @njit(nogil=True, cache=True)

@@ -6,9 +6,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from clml.lebesgue._contributions import Method, contribution_function
-from clml.lebesgue._dominance import dominance_depth, has_nan
-from clml.lebesgue._inputs import (
+from ._contributions import Method, contribution_function
+from ._dominance import dominance_depth, has_nan
+from ._inputs import (
     FloatArray,
     IntArray,
     RandomSource,

@@ -94,15 +94,21 @@ def _add_ranking(scores, relevant, weight, ks, totals):  # type: ignore[no-untyp
 def _add_probability(scores, relevant, weight, totals):  # type: ignore[no-untyped-def]
     """Cross-entropies of the row; the sigmoid of a score is its probability."""
     entropy = 0.0
+    mass = 0.0
     largest = -np.inf
     for k in range(scores.shape[0]):
         z = np.float64(scores[k])
-        entropy -= _log_expit(-z)
-        largest = max(largest, _log_expit(z))
-    mass = 0.0
-    for k in range(scores.shape[0]):
-        mass += np.exp(_log_expit(np.float64(scores[k])) - largest)
-    log_mass = largest + np.log(mass)
+        e = np.exp(-abs(z))
+        entropy += max(z, 0.0) + np.log1p(e)
+        mass += 1.0 / (1.0 + e) if z >= 0.0 else e / (1.0 + e)
+        largest = max(largest, z)
+    # Far below zero the probabilities vanish, and their logarithms are the scores.
+    log_mass = np.log(mass)
+    if largest < -600.0:
+        mass = 0.0
+        for k in range(scores.shape[0]):
+            mass += np.exp(np.float64(scores[k]) - largest)
+        log_mass = largest + np.log(mass)
     row = 0.0
     for j in range(relevant.shape[0]):
         z = np.float64(relevant[j])
@@ -190,4 +196,3 @@ def accumulate(  # type: ignore[no-untyped-def]
                     label_totals[p, 0, k] += w * (decided and dense[row, k] == 1)
                     label_totals[p, 1, k] += w * decided
                     label_totals[p, 2, k] += w * dense[row, k]
-

@@ -75,9 +75,7 @@ class LossSet:
         A label is decided for when its score is above it.
     """
 
-    def __init__(
-        self, losses: tuple[Loss, ...], n_labels: int, threshold: float = 0.0
-    ):
+    def __init__(self, losses: tuple[Loss, ...], n_labels: int, threshold: float = 0.0):
         self.losses = losses
         self.n_labels = n_labels
         self.threshold = threshold

@@ -79,4 +79,3 @@ def _check_weight(sample_weight: ArrayLike | None, n: int) -> NDArray[np.float64
             f"got values from {weight.min()} to {weight.max()}."
         )
     return weight
-

@@ -146,9 +146,7 @@ def forward(
     (2, 3, 2)
     """
     if X.shape[1] != layout.n_features:
-        raise ValueError(
-            f"X must have {layout.n_features} features, got {X.shape[1]}."
-        )
+        raise ValueError(f"X must have {layout.n_features} features, got {X.shape[1]}.")
     single = thetas.ndim == 1
     population = np.atleast_2d(thetas).astype(dtype)
     rows = Rows.from_features(X, scaling, dtype)

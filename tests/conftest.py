@@ -1,0 +1,22 @@
+"""Fixtures that several folders share."""
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from sklearn.datasets import make_multilabel_classification
+
+# The first call of a kernel compiles it, which takes longer than any deadline.
+settings.register_profile("kernels", deadline=None)
+settings.load_profile("kernels")
+
+
+@pytest.fixture(scope="session")
+def small_data():
+    """Rows, indicator: 120 × 8 with 4 labels, learnable in a few epochs."""
+    X, Y = make_multilabel_classification(
+        n_samples=120, n_features=8, n_classes=4, n_labels=2, random_state=0
+    )
+    X = X.astype(np.float64)
+    X.setflags(write=False)
+    Y.setflags(write=False)
+    return X, Y
