@@ -18,6 +18,7 @@ from ._search import Fitness, Search
 from ._sklearn_compat import EpochCallbacks, fit_context, with_callbacks
 from .engine import NumpyEngine, single_threaded_blas
 from .evolution import CMAPackage, FullCMA, RankOneCMA, SeparableCMA
+from .lebesgue import Method, Ties
 from .network import Layout, Scaling, forward
 
 _STRATEGIES: dict[str, Any] = {
@@ -223,9 +224,9 @@ class CLMLClassifier(LebesgueEstimator):
         n_layers: int = 1,
         max_epochs: int = 750,
         population_size: int | None = 64,
-        ties: str | None = "depth",
+        ties: Ties = "depth",
         reference: str = "unit",
-        lebesgue: str = "exact",
+        lebesgue: Method = "exact",
         n_samples: int = 10_000,
         covariance: str = "rank_one",
         sigma0: float = 1.0,
@@ -316,7 +317,8 @@ class CLMLClassifier(LebesgueEstimator):
 
             search = continued or self._new_search(len(losses))
             search.attach(
-                engine(rows.train), rows.validation and engine(rows.validation)
+                engine(rows.train),
+                None if rows.validation is None else engine(rows.validation),
             )
             callbacks = EpochCallbacks(
                 self,

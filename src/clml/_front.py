@@ -102,7 +102,7 @@ class ParetoFront:
 
     def _loss_index(self, name: object) -> int:
         if name in self.loss_names:
-            return self.loss_names.index(name)  # type: ignore[arg-type]
+            return self.loss_names.index(name)
         known = [*self.loss_names, *RULES]
         near = difflib.get_close_matches(str(name), known, n=1, cutoff=0.4)
         hint = f" Did you mean {near[0]!r}?" if near else ""

@@ -35,6 +35,5 @@ def check_indicator(labels: Any, argument: str = "Y") -> NDArray[np.uint8]:
 def _distinct(values: NDArray, most: int = 8) -> str:
     seen = np.unique(values.astype(str) if values.dtype == object else values)
     shown = ", ".join(str(value) for value in seen[:most])
-    return (
-        f"[{shown}, ...] ({seen.size} distinct)" if seen.size > most else f"[{shown}]"
-    )
+    more = f", ...] ({seen.size} distinct)" if seen.size > most else "]"
+    return f"[{shown}{more}"

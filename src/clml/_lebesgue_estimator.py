@@ -87,6 +87,9 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
         return Part(X_val, self._encode_targets(y_val, "y_val"))
 
     def _check_X_y(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
+        if getattr(y, "ndim", 1) == 2 and y.shape[1] == 0:
+            # scikit-learn would speak of features.
+            raise ValueError(f"y must have at least one label, got shape {y.shape}.")
         return validate_data(
             self,
             X,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,8 @@ from ._archive import Archive
 from .engine import Engine
 from .evolution import Strategy
 from .lebesgue import (
+    Method,
+    Ties,
     fitness_order,
     lebesgue_contributions,
     lebesgue_measure,
@@ -41,8 +43,8 @@ class Fitness:
         (Algorithm 1 to the letter) instead of staying what they are.
     """
 
-    ties: Literal["depth", "layer"] | None
-    method: Literal["exact", "monte_carlo"]
+    ties: Ties
+    method: Method
     n_samples: int
     generator: np.random.Generator
     references: NDArray[np.float64]

@@ -6,10 +6,10 @@ import copy
 from collections.abc import Iterator
 from concurrent.futures import Executor, wait
 from contextlib import contextmanager
+from itertools import repeat
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
@@ -41,7 +41,7 @@ class NumpyEngine:
     def __init__(
         self,
         layout: Layout,
-        X: NDArray | sp.csr_matrix | sp.csr_array,
+        X: Any,
         targets: RowTargets,
         losses: Any = ("hamming", "lrap", "micro_f1"),
         *,
@@ -120,7 +120,7 @@ class NumpyEngine:
     def scores(self, thetas: NDArray[np.floating]) -> NDArray:
         """Return the logits (population, rows, K) of candidates (population, n)."""
         shape = (len(thetas), self.n_rows, self.layout.n_labels)
-        logits = np.empty(shape, dtype=self._dtype)
+        logits: NDArray = np.empty(shape, dtype=self._dtype)
         for first, weights in self._laid_out(thetas):
             self._fill_scores(weights, logits[first:])
         return logits
@@ -165,16 +165,16 @@ class NumpyEngine:
             return {}
         population = sum(w.n_candidates for w in weights)
         shape = (population, self.n_rows, self.layout.n_labels)
-        logits = np.empty(shape, dtype=self._dtype)
+        logits: NDArray = np.empty(shape, dtype=self._dtype)
         self._fill_scores(weights, logits)
         return self.loss_set.evaluate_matrix_losses(logits, self.targets)
 
     def _run(self, work: Any, weights: list[Weights], tasks: list[Task]) -> list[Any]:
         """Run ``work`` on each task, in threads if there are any; keep the order."""
-        pairs = [(weights[task.first // BLOCK_CANDIDATES], task) for task in tasks]
+        blocks = [weights[task.first // BLOCK_CANDIDATES] for task in tasks]
         if self._executor is None or len(tasks) == 1:
-            return [work(*pair) for pair in pairs]
-        futures = [self._executor.submit(work, *pair) for pair in pairs]
+            return list(map(work, blocks, tasks))
+        futures = list(map(self._executor.submit, repeat(work), blocks, tasks))
         try:
             return [future.result() for future in futures]
         finally:

@@ -95,9 +95,10 @@ class BaseCMA(ABC, Generic[CovarianceT]):
             f"sigma={self.sigma:.3g})"
         )
 
-    def __copy__(self) -> Self:
-        # Attribute by attribute, a copy would share storage that both append to.
-        return self.from_state(self.state())
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Copies and pickles are made from the state: attribute by attribute, a copy
+        # would share storage that both append to.
+        return type(self).from_state, (self.state(),)
 
     @property
     def mean(self) -> NDArray[np.float64]:

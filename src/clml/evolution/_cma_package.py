@@ -163,8 +163,10 @@ class CMAPackage:
             f"sigma={self.sigma:.3g})"
         )
 
-    def __copy__(self) -> Self:
-        return self.from_state(self.state())
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Copies and pickles are made from the state: attribute by attribute, a copy
+        # would draw from the same generator.
+        return type(self).from_state, (self.state(),)
 
     @property
     def mean(self) -> NDArray[np.float64]:

@@ -4,12 +4,14 @@ Every function takes loss vectors as the rows of an array of shape (m, o); losse
 are minimised.
 """
 
-from ._contributions import lebesgue_contributions
+from ._contributions import Method, lebesgue_contributions
 from ._dominance import dominance_depth, dominates, nondominated
 from ._measure import lebesgue_measure
-from ._order import fitness_order
+from ._order import Ties, fitness_order
 
 __all__ = [
+    "Method",
+    "Ties",
     "dominance_depth",
     "dominates",
     "fitness_order",

@@ -81,7 +81,7 @@ def get_loss(loss: LossLike) -> Loss:
         return loss()
     if isinstance(loss, str):
         return _by_name(loss)
-    if callable(loss):
+    if callable(loss) and not isinstance(loss, type):
         return CallableLoss(loss)
     raise TypeError(
         "A loss must be a name, a Loss, a subclass of Loss or a function, "

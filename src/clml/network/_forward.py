@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -35,7 +36,7 @@ class Rows:
     @classmethod
     def from_features(
         cls,
-        X: NDArray | sp.csr_matrix | sp.csr_array,
+        X: Any,
         scaling: Scaling | None = None,
         dtype: type = np.float32,
     ) -> Rows:
@@ -110,7 +111,7 @@ def block_logits(weights: Weights, rows: Rows, start: int, stop: int) -> NDArray
 
 def forward(
     thetas: NDArray[np.floating],
-    X: NDArray | sp.csr_matrix | sp.csr_array,
+    X: Any,
     layout: Layout,
     scaling: Scaling | None = None,
     dtype: type = np.float64,
@@ -148,10 +149,12 @@ def forward(
     if X.shape[1] != layout.n_features:
         raise ValueError(f"X must have {layout.n_features} features, got {X.shape[1]}.")
     single = thetas.ndim == 1
-    population = np.atleast_2d(thetas).astype(dtype)
+    population: NDArray = np.atleast_2d(thetas).astype(dtype)
     rows = Rows.from_features(X, scaling, dtype)
     weights = Weights.from_thetas(population, layout, rows)
-    logits = np.empty((len(population), rows.n_rows, layout.n_labels), dtype=dtype)
+    logits: NDArray = np.empty(
+        (len(population), rows.n_rows, layout.n_labels), dtype=dtype
+    )
     for start in range(0, rows.n_rows, block_rows):
         stop = min(start + block_rows, rows.n_rows)
         logits[:, start:stop] = block_logits(weights, rows, start, stop)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -33,7 +34,7 @@ class Scaling:
     @classmethod
     def fit(
         cls,
-        X: NDArray | sp.csr_matrix | sp.csr_array,
+        X: Any,
         sample_weight: NDArray[np.float64] | None = None,
     ) -> Scaling:
         """Take mean and standard deviation of the columns; constant ones keep scale 1.
@@ -68,7 +69,7 @@ class Scaling:
 def _sparse_deviation(
     X: sp.csc_matrix | sp.csc_array, share: NDArray, mean: NDArray
 ) -> NDArray[np.float64]:
-    """Standard deviation of sparse columns: stored entries, then the zeros."""
+    """Return the deviation of sparse columns: stored entries, then the zeros."""
     columns = np.repeat(np.arange(X.shape[1]), np.diff(X.indptr))
     w = share[X.indices]
     stored = w * (X.data - mean[columns]) ** 2

@@ -1,0 +1,114 @@
+"""scikit-learn's own checks, and ours in the same form, for every estimator."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from clml import CLMLClassifier
+
+ESTIMATORS = [CLMLClassifier(max_epochs=30, random_state=0)]
+
+EXPECTED_FAILURES = {
+    "check_sample_weight_equivalence_on_dense_data": (
+        "an internal validation split is not weight-equivalent"
+    ),
+    "check_sample_weight_equivalence_on_sparse_data": (
+        "an internal validation split is not weight-equivalent"
+    ),
+    "check_classifier_multioutput": "classes_ is a list, as for other multi-label ones",
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*labels are constant in the training rows")
+@parametrize_with_checks(
+    ESTIMATORS, expected_failed_checks=lambda estimator: EXPECTED_FAILURES
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_tags(estimator):
+    tags = estimator.__sklearn_tags__()
+    assert tags.estimator_type == "classifier"
+    assert tags.target_tags.single_output
+    assert tags.target_tags.multi_output
+    assert tags.target_tags.required
+    assert tags.classifier_tags.multi_label
+    assert not tags.classifier_tags.multi_class
+    assert tags.input_tags.sparse
+    # None of the tags that take checks away.
+    assert not tags.no_validation
+    assert not tags._skip_test
+    assert not tags.non_deterministic
+    assert not tags.classifier_tags.poor_score
+
+
+def check_indicator_output(estimator, X, Y):
+    fitted = clone(estimator).fit(X, Y)
+    assert fitted.predict(X).shape == Y.shape
+    assert set(np.unique(fitted.predict(X))) <= {0, 1}
+    probability = fitted.predict_proba(X)
+    assert probability.shape == Y.shape
+    np.testing.assert_array_equal(fitted.predict(X), probability > 0.5)
+    np.testing.assert_array_equal(fitted.predict(X), fitted.decision_function(X) > 0)
+    assert [c.tolist() for c in fitted.classes_] == [[0, 1]] * Y.shape[1]
+
+
+def check_column_order(estimator, X, Y):
+    """Labels keep their columns: each is predicted better than by another's truth."""
+    fitted = clone(estimator).set_params(max_epochs=150).fit(X, Y)
+    agreement = np.array([[np.mean(p == t) for t in Y.T] for p in fitted.predict(X).T])
+    assert (agreement.argmax(axis=1) == np.arange(Y.shape[1])).all()
+
+
+def check_label_never_positive(estimator, X, Y):
+    Y = Y.copy()
+    Y[:, 1] = 0
+    with pytest.warns(UserWarning, match="1 of 4 labels are constant"):
+        fitted = clone(estimator).fit(X, Y)
+    assert fitted.predict(X).shape == Y.shape
+
+
+def check_sparse_equals_dense(estimator, X, Y):
+    X = np.where(X > 4, X, 0.0)
+    dense = clone(estimator).fit(X, Y)
+    for kind in (sp.csr_matrix, sp.csr_array, sp.csc_matrix, sp.coo_array):
+        sparse = clone(estimator).fit(kind(X), Y)
+        np.testing.assert_allclose(
+            sparse.decision_function(kind(X)), dense.decision_function(X), atol=1e-4
+        )
+
+
+def check_same_seed_same_model(estimator, X, Y):
+    a, b = (clone(estimator).fit(X, Y) for _ in range(2))
+    np.testing.assert_array_equal(a.decision_function(X), b.decision_function(X))
+    other = clone(estimator).set_params(random_state=1).fit(X, Y)
+    assert (other.decision_function(X) != a.decision_function(X)).any()
+
+
+def check_inputs_not_modified(estimator, X, Y):
+    X, Y = X.copy(), Y.copy()
+    weight = np.linspace(0, 1, len(X))
+    before = X.copy(), Y.copy(), weight.copy()
+    clone(estimator).fit(X, Y, sample_weight=weight).predict(X)
+    for now, then in zip((X, Y, weight), before, strict=True):
+        np.testing.assert_array_equal(now, then)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize(
+    "check",
+    [
+        check_indicator_output,
+        check_column_order,
+        check_label_never_positive,
+        check_sparse_equals_dense,
+        check_same_seed_same_model,
+        check_inputs_not_modified,
+    ],
+)
+def test_our_checks(estimator, check, small_data):
+    check(estimator, *small_data)
