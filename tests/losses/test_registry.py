@@ -1,3 +1,5 @@
+from itertools import chain
+
 import numpy as np
 import pytest
 
@@ -57,7 +59,7 @@ def test_roles(role):
 
 
 def test_all_roles_together():
-    assert list_losses() == sorted(sum(ROLES.values(), []))
+    assert list_losses() == sorted(chain(*ROLES.values()))
 
 
 @pytest.mark.parametrize("role", ["objectives", "", 1])
@@ -89,9 +91,7 @@ def test_smaller_is_better(name):
 def test_order_of_rows_and_labels_does_not_matter(name):
     rows, labels = rng.permutation(25), rng.permutation(6)
     np.testing.assert_allclose(
-        loss_values(
-            Y[rows][:, labels], SCORES[:, rows][..., labels], losses=(name,)
-        ),
+        loss_values(Y[rows][:, labels], SCORES[:, rows][..., labels], losses=(name,)),
         loss_values(Y, SCORES, losses=(name,)),
         rtol=1e-12,
     )

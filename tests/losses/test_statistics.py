@@ -1,4 +1,4 @@
-from itertools import permutations
+from itertools import pairwise, permutations
 
 import numpy as np
 import pytest
@@ -15,9 +15,7 @@ def worst_order(labels, scores, value):
     allowed = [
         order
         for order in orders
-        if all(
-            scores[a] >= scores[b] for a, b in zip(order, order[1:], strict=False)
-        )
+        if all(scores[a] >= scores[b] for a, b in pairwise(order))
     ]
     return max(value([labels[i] for i in order]) for order in allowed)
 
