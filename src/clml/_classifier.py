@@ -110,7 +110,7 @@ class CLMLClassifier(LebesgueEstimator):
     standardize : bool, default=True
         Whether features are standardised by the training rows' mean and deviation.
         Sparse data stays sparse.
-    incumbent : str, default="geometric_mean"
+    incumbent : str, default="mean"
         What predicts after ``fit``: "final" (best candidate of the last epoch by its
         fitness, as in Algorithm 1), "mean" (mean of the search distribution), the
         name of a loss, "knee" or "geometric_mean" (members of the front).
@@ -232,7 +232,7 @@ class CLMLClassifier(LebesgueEstimator):
         sigma0: float = 1.0,
         validation_fraction: float = 0.2,
         standardize: bool = True,
-        incumbent: str = "geometric_mean",
+        incumbent: str = "mean",
         calibrate: bool = True,
         max_front: int = 200,
         patience: int | None = None,

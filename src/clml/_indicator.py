@@ -24,12 +24,21 @@ def check_indicator(labels: Any, argument: str = "Y") -> NDArray[np.uint8]:
             f"{argument} must be an indicator of shape (rows, labels) with at least "
             f"one label, got shape {values.shape}."
         )
-    if not ((values == 0) | (values == 1)).all():
+    if not _is_binary(values):
         raise ValueError(
             f"{argument} must be a binary indicator that holds 0 and 1 only, "
             f"got the values {_distinct(values)}."
         )
     return np.ascontiguousarray(values, dtype=np.uint8)
+
+
+def _is_binary(values: NDArray) -> bool:
+    if values.dtype == object:  # frames of nullable or mixed columns
+        try:
+            values = values.astype(np.float64)
+        except (TypeError, ValueError):
+            return False
+    return bool(((values == 0) | (values == 1)).all())
 
 
 def _distinct(values: NDArray, most: int = 8) -> str:

@@ -417,8 +417,8 @@ Y_GOOD = np.array([[1, 0], [0, 1], [1, 1]])
         ({"test_size": True}, TypeError, r"test_size must be a number .* type bool"),
         ({"Y": Y_GOOD[:1]}, ValueError, r"Y must have at least 2 rows .* got 1 row"),
         ({"Y": Y_GOOD[:0]}, ValueError, r"Y must have at least 2 rows .* got 0 row"),
-        ({"Y": [0, 1, 1]}, ValueError, r"Y must be a label indicator .* shape \(3,\)"),
-        ({"Y": np.zeros((3, 0))}, ValueError, r"at least one label; .* \(3, 0\)"),
+        ({"Y": [0, 1, 1]}, ValueError, r"Y must be an indicator .* shape \(3,\)"),
+        ({"Y": np.zeros((3, 0))}, ValueError, r"at least one label, .* \(3, 0\)"),
         (
             {"Y": sparse.csr_array((3, 0))},
             ValueError,
@@ -432,16 +432,16 @@ Y_GOOD = np.array([[1, 0], [0, 1], [1, 1]])
         (
             {"Y": [[1, 0], [0, 2]]},
             ValueError,
-            "Y must contain only 0 and 1; got 2 at row 1, column 1",
+            r"0 and 1 only, got the values \[0, 1, 2\]",
         ),
-        ({"Y": [[1, -1], [0, 1]]}, ValueError, "got -1 at row 0, column 1"),
-        ({"Y": [[1, 0.5], [0, 1]]}, ValueError, "got 0.5 at row 0, column 1"),
-        ({"Y": [[1, np.nan], [0, 1]]}, ValueError, "got nan at row 0, column 1"),
-        ({"Y": [["a", "b"], ["c", "d"]]}, ValueError, "only 0 and 1; got dtype <U1"),
+        ({"Y": [[1, -1], [0, 1]]}, ValueError, r"got the values \[-1, 0, 1\]"),
+        ({"Y": [[1, 0.5], [0, 1]]}, ValueError, r"values \[0.0, 0.5, 1.0\]"),
+        ({"Y": [[1, np.nan], [0, 1]]}, ValueError, r"values \[0.0, 1.0, nan\]"),
+        ({"Y": [["a", "b"], ["c", "d"]]}, ValueError, r"values \[a, b, c, d\]"),
         (
             {"Y": np.array([[1, None], [0, "x"]], dtype=object)},
             ValueError,
-            "only 0 and 1; got an object array",
+            r"values \[0, 1, None, x\]",
         ),
         (
             {"Y": sparse.csr_array([[0, 0], [1, 0], [0, 3]])},

@@ -11,6 +11,8 @@ from scipy import sparse
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import _num_samples
 
+from .._indicator import check_indicator
+
 Integers = npt.NDArray[np.int64]
 RandomSource = None | int | np.random.RandomState | np.random.Generator
 
@@ -24,34 +26,6 @@ def _random_source(
     if isinstance(random_state, np.random.Generator):
         return random_state
     return check_random_state(random_state)
-
-
-def _dense_positives(Y: Any) -> sparse.csr_array:
-    values = np.asarray(Y)
-    if values.ndim != 2 or values.shape[1] == 0:
-        raise ValueError(
-            "Y must be a label indicator of shape (n_samples, n_labels) with at "
-            f"least one label; got shape {values.shape}."
-        )
-    if values.dtype == object:
-        # Frames with nullable or mixed columns arrive as objects.
-        try:
-            values = values.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"Y must contain only 0 and 1; got an object array ({error})."
-            ) from error
-    if values.dtype.kind not in "biuf":
-        raise ValueError(f"Y must contain only 0 and 1; got dtype {values.dtype}.")
-    positive = values == 1
-    bad = ~(positive | (values == 0))
-    if bad.any():
-        row, column = np.argwhere(bad)[0]
-        raise ValueError(
-            f"Y must contain only 0 and 1; got {values[row, column]} at row {row}, "
-            f"column {column}."
-        )
-    return sparse.csr_array(positive)
 
 
 def _sparse_positives(Y: Any) -> sparse.csr_array:
@@ -76,7 +50,9 @@ def _sparse_positives(Y: Any) -> sparse.csr_array:
 
 def _positives(Y: Any) -> sparse.csr_array:
     """Return the positive entries of a label indicator, checked, in row order."""
-    return _sparse_positives(Y) if sparse.issparse(Y) else _dense_positives(Y)
+    if sparse.issparse(Y):
+        return _sparse_positives(Y)
+    return sparse.csr_array(check_indicator(Y).astype(bool))
 
 
 def _n_test_rows(n_samples: int, test_size: float) -> int:

@@ -50,10 +50,15 @@ class NumpyEngine:
         memory_mb: float = 512,
         dtype: type = np.float32,
     ):
-        if X.shape != (targets.n_rows, layout.n_features):
+        expected = (targets.n_rows, layout.n_features)
+        if X.shape != expected or targets.n_rows == 0:
             raise ValueError(
-                f"X must have shape ({targets.n_rows}, {layout.n_features}), "
-                f"got {X.shape}."
+                f"X must have shape {expected} with at least one row, got {X.shape}."
+            )
+        if targets.n_labels != layout.n_labels:
+            raise ValueError(
+                f"targets must have {layout.n_labels} labels as the layout has, "
+                f"got {targets.n_labels}."
             )
         self.layout = layout
         self.targets = targets
@@ -64,15 +69,16 @@ class NumpyEngine:
         self._block_rows = rows_per_block(
             layout.embedding_dim, layout.n_labels, np.dtype(dtype).itemsize
         )
-        self._candidates_in_flight = self._fit_memory(memory_mb)
+        self._memory_mb = memory_mb
 
-    def _fit_memory(self, memory_mb: float) -> int:
+    @property
+    def _candidates_in_flight(self) -> int:
         itemsize = 8 if self._rows.csr is not None else np.dtype(self._dtype).itemsize
         per_candidate = self.layout.size * (itemsize + np.dtype(self._dtype).itemsize)
         if self.loss_set.matrix_losses:  # these need the scores of all rows at once
             logits = self._rows.n_rows * self.layout.n_labels
             per_candidate += logits * np.dtype(self._dtype).itemsize
-        blocks = int(memory_mb * 2**20 / (per_candidate * BLOCK_CANDIDATES))
+        blocks = int(self._memory_mb * 2**20 / (per_candidate * BLOCK_CANDIDATES))
         return max(blocks, 1) * BLOCK_CANDIDATES
 
     @property
@@ -129,9 +135,9 @@ class NumpyEngine:
         self, thetas: NDArray[np.floating]
     ) -> Iterator[tuple[int, list[Weights]]]:
         """Yield the candidates in batches that fit the memory, one Weights a block."""
-        for first in range(0, len(thetas), self._candidates_in_flight):
-            batch = thetas[first : first + self._candidates_in_flight]
-            batch = batch.astype(self._dtype)
+        in_flight = self._candidates_in_flight
+        for first in range(0, len(thetas), in_flight):
+            batch: NDArray = thetas[first : first + in_flight].astype(self._dtype)
             yield (
                 first,
                 [

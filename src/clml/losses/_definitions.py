@@ -14,7 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._loss import Loss, MatrixLoss, Sums
-from ._statistics import top_hits
+from ._statistics import Statistic, top_hits
+
+
+def _one_minus(share: NDArray) -> NDArray[np.float64]:
+    """1 − share, not below 0: weighted sums may round to just above the total."""
+    return np.maximum(1.0 - share, 0.0)
 
 
 def _ratio(numerator: NDArray, denominator: NDArray) -> NDArray[np.float64]:
@@ -31,7 +36,7 @@ class Hamming(Loss):
 
     def close(self, sums: Sums, weight: float, n_labels: int) -> NDArray[np.float64]:
         """Wrong decisions over all decisions."""
-        return sums["wrong"] / (weight * n_labels)
+        return np.minimum(sums["wrong"] / (weight * n_labels), 1.0)
 
 
 class LRAP(Loss):
@@ -42,7 +47,7 @@ class LRAP(Loss):
 
     def close(self, sums: Sums, weight: float, n_labels: int) -> NDArray[np.float64]:
         """1 − the rows' mean."""
-        return 1.0 - sums["lrap"] / weight
+        return _one_minus(sums["lrap"] / weight)
 
 
 class MicroF1(Loss):
@@ -53,7 +58,8 @@ class MicroF1(Loss):
 
     def close(self, sums: Sums, weight: float, n_labels: int) -> NDArray[np.float64]:
         """1 − 2·hits / (predicted + relevant)."""
-        return 1.0 - _ratio(2.0 * sums["hits"], sums["predicted"] + sums["relevant"])
+        size = sums["predicted"] + sums["relevant"]
+        return _one_minus(_ratio(2.0 * sums["hits"], size))
 
 
 class MacroF1(Loss):
@@ -65,7 +71,7 @@ class MacroF1(Loss):
     def close(self, sums: Sums, weight: float, n_labels: int) -> NDArray[np.float64]:
         """1 − the labels' mean of 2·hits / (predicted + relevant)."""
         size = sums["label_predicted"] + sums["label_relevant"]
-        return 1.0 - _ratio(2.0 * sums["label_hits"], size).mean(axis=-1)
+        return _one_minus(_ratio(2.0 * sums["label_hits"], size).mean(axis=-1))
 
 
 class ExampleF1(Loss):
@@ -76,7 +82,7 @@ class ExampleF1(Loss):
 
     def close(self, sums: Sums, weight: float, n_labels: int) -> NDArray[np.float64]:
         """1 − the rows' mean."""
-        return 1.0 - sums["example_f1"] / weight
+        return _one_minus(sums["example_f1"] / weight)
 
 
 class Jaccard(Loss):
@@ -87,7 +93,7 @@ class Jaccard(Loss):
 
     def close(self, sums: Sums, weight: float, n_labels: int) -> NDArray[np.float64]:
         """1 − the rows' mean."""
-        return 1.0 - sums["jaccard"] / weight
+        return _one_minus(sums["jaccard"] / weight)
 
 
 class SubsetZeroOne(Loss):
@@ -98,7 +104,7 @@ class SubsetZeroOne(Loss):
 
     def close(self, sums: Sums, weight: float, n_labels: int) -> NDArray[np.float64]:
         """Wrong rows over rows."""
-        return sums["subset"] / weight
+        return np.minimum(sums["subset"] / weight, 1.0)
 
 
 class OneError(Loss):
@@ -113,7 +119,7 @@ class OneError(Loss):
 
     def close(self, sums: Sums, weight: float, n_labels: int) -> NDArray[np.float64]:
         """Rows in error over rows."""
-        return sums["one_error"] / weight
+        return np.minimum(sums["one_error"] / weight, 1.0)
 
 
 class Coverage(Loss):
@@ -128,7 +134,7 @@ class Coverage(Loss):
     def close(self, sums: Sums, weight: float, n_labels: int) -> NDArray[np.float64]:
         """Mean depth, moved and scaled to [0, 1]."""
         depth = np.maximum(sums["coverage"] / weight - 1.0, 0.0)
-        return depth / max(n_labels - 1, 1) if n_labels > 1 else depth * 0.0
+        return np.minimum(depth, n_labels - 1) / max(n_labels - 1, 1)
 
 
 class RankingLoss(Loss):
@@ -139,7 +145,7 @@ class RankingLoss(Loss):
 
     def close(self, sums: Sums, weight: float, n_labels: int) -> NDArray[np.float64]:
         """Return the rows' mean."""
-        return sums["ranking"] / weight
+        return np.minimum(sums["ranking"] / weight, 1.0)
 
 
 class PrecisionAtK(Loss):
@@ -156,7 +162,10 @@ class PrecisionAtK(Loss):
             raise ValueError(f"precision_at_k needs k of at least 1, got {k}.")
         self.k = k
         self.name = f"precision_at_{k}"
-        self.statistics = (top_hits(k),)
+
+    def resolved_statistics(self) -> tuple[Statistic, ...]:
+        """Return the hits among the k highest."""
+        return (top_hits(self.k),)
 
     def check(self, n_labels: int) -> None:
         """Refuse a k beyond the number of labels."""
@@ -167,7 +176,7 @@ class PrecisionAtK(Loss):
 
     def close(self, sums: Sums, weight: float, n_labels: int) -> NDArray[np.float64]:
         """1 − hits / k, averaged over rows."""
-        return 1.0 - sums[f"top_hits_{self.k}"] / (weight * self.k)
+        return _one_minus(sums[f"top_hits_{self.k}"] / (weight * self.k))
 
     def __repr__(self) -> str:
         return f"PrecisionAtK({self.k})"

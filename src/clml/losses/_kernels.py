@@ -91,30 +91,29 @@ def _add_ranking(scores, relevant, weight, ks, totals):  # type: ignore[no-untyp
 
 
 @njit(nogil=True, cache=True)
-def _add_probability(scores, relevant, weight, totals):  # type: ignore[no-untyped-def]
+def _add_probability(scores, truth, weight, totals):  # type: ignore[no-untyped-def]
     """Cross-entropies of the row; the sigmoid of a score is its probability."""
+    n_labels = scores.shape[0]
     entropy = 0.0
     mass = 0.0
     largest = -np.inf
-    for k in range(scores.shape[0]):
+    for k in range(n_labels):
         z = np.float64(scores[k])
         e = np.exp(-abs(z))
-        entropy += max(z, 0.0) + np.log1p(e)
+        entropy += max(-z if truth[k] else z, 0.0) + np.log1p(e)
         mass += 1.0 / (1.0 + e) if z >= 0.0 else e / (1.0 + e)
         largest = max(largest, z)
     # Far below zero the probabilities vanish, and their logarithms are the scores.
     log_mass = np.log(mass)
     if largest < -600.0:
         mass = 0.0
-        for k in range(scores.shape[0]):
+        for k in range(n_labels):
             mass += np.exp(np.float64(scores[k]) - largest)
         log_mass = largest + np.log(mass)
     row = 0.0
-    for j in range(relevant.shape[0]):
-        z = np.float64(relevant[j])
-        # log(1 + e^z) - log(1 + e^-z) = z turns an irrelevant term into a relevant one.
-        entropy -= z
-        row += log_mass - _log_expit(z)
+    for k in range(n_labels):
+        if truth[k]:
+            row += log_mass - _log_expit(np.float64(scores[k]))
     totals[CROSS_ENTROPY] += weight * entropy
     totals[ROW_LOG_LOSS] += weight * row
 
@@ -163,6 +162,8 @@ def accumulate(  # type: ignore[no-untyped-def]
             row = start + i
             s = scores[p, i]
             w = weight[row]
+            if w == 0:
+                continue
             if _count_nan(s) > 0:
                 totals[p, :] = np.nan
                 label_totals[p] = np.nan
@@ -189,7 +190,7 @@ def accumulate(  # type: ignore[no-untyped-def]
             if want_ranking:
                 _add_ranking(s, relevant, w, ks, totals[p])
             if want_probability:
-                _add_probability(s, relevant, w, totals[p])
+                _add_probability(s, dense[row], w, totals[p])
             if want_labels:
                 for k in range(n_labels):
                     decided = s[k] > threshold

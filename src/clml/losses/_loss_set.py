@@ -9,11 +9,17 @@ from numpy.typing import NDArray
 
 from . import _kernels as kernels
 from ._loss import Loss, MatrixLoss
-from ._statistics import LABEL_STATISTICS, SCALAR_STATISTICS, Statistic
+from ._statistics import (
+    LABEL_STATISTICS,
+    SCALAR_STATISTICS,
+    Statistic,
+    built_in_statistic,
+)
 from ._targets import RowTargets
 
 _COLUMN = {s.name: i for i, s in enumerate(SCALAR_STATISTICS)}
 _LABEL_COLUMN = {s.name: i for i, s in enumerate(LABEL_STATISTICS)}
+_TOP_HITS = "top_hits_"
 _EXAMPLE = {"subset", "jaccard", "example_f1"}
 _RANKING = {"lrap", "ranking", "coverage", "one_error"}
 _PROBABILITY = {"cross_entropy", "row_log_loss"}
@@ -81,15 +87,11 @@ class LossSet:
         self.threshold = threshold
         for loss in losses:
             loss.check(n_labels)
-        needed: dict[str, Statistic] = {}
-        for loss in losses:
-            for statistic in loss.resolved_statistics():
-                needed[statistic.name] = statistic
-        self._needed = needed
-        ks = sorted(int(n[9:]) for n in needed if n.startswith("top_hits_"))
+        self._needed = needed = _union_of_statistics(losses)
+        ks = sorted(int(name[len(_TOP_HITS) :]) for name in needed if _TOP_HITS in name)
         self._ks = np.array(ks, dtype=np.int64)
         self._top_column = {
-            f"top_hits_{k}": kernels.N_COLUMNS + i for i, k in enumerate(ks)
+            f"{_TOP_HITS}{k}": kernels.N_COLUMNS + i for i, k in enumerate(ks)
         }
         compiled = {**_COLUMN, **_LABEL_COLUMN, **self._top_column}
         self._own = [s for name, s in needed.items() if name not in compiled]
@@ -176,9 +178,11 @@ class LossSet:
     ) -> None:
         if not statistics:
             return
-        rows = scores.shape[1]
-        Y = targets.dense[start : start + rows].astype(bool)
-        weight = targets.weight[start : start + rows]
+        here = slice(start, start + scores.shape[1])
+        used = targets.weight[here] > 0  # as if rows of weight 0 were absent
+        Y = targets.dense[here][used].astype(bool)
+        weight = targets.weight[here][used]
+        scores = scores[:, used]
         undefined = np.isnan(scores).any(axis=(1, 2))
         for s in statistics:
             value = np.asarray(s.define(Y, scores, self.threshold), dtype=np.float64)
@@ -225,10 +229,34 @@ class LossSet:
 
     def close(self, statistics: Statistics) -> NDArray[np.float64]:
         """Return the losses (population, o) from their statistics."""
-        columns = [
-            statistics.matrix_losses[loss.name]
-            if isinstance(loss, MatrixLoss)
-            else loss.close(statistics.sums, statistics.weight, self.n_labels)
-            for loss in self.losses
-        ]
-        return np.stack([np.asarray(c, dtype=np.float64) for c in columns], axis=1)
+        return np.stack([self._close(loss, statistics) for loss in self.losses], axis=1)
+
+    def _close(self, loss: Loss, statistics: Statistics) -> NDArray[np.float64]:
+        if isinstance(loss, MatrixLoss):
+            return statistics.matrix_losses[loss.name]
+        sums = statistics.sums
+        values = np.asarray(
+            loss.close(sums, statistics.weight, self.n_labels), dtype=np.float64
+        )
+        expected = (len(next(iter(sums.values()))),)
+        if values.shape != expected:
+            raise ValueError(
+                f"close() of the loss {loss.name!r} must return shape {expected}, one "
+                f"value a candidate, got {values.shape}."
+            )
+        return values
+
+
+def _union_of_statistics(losses: tuple[Loss, ...]) -> dict[str, Statistic]:
+    """Return the statistics that the losses need, each name for one of them only."""
+    needed: dict[str, Statistic] = {}
+    for loss in losses:
+        for statistic in loss.resolved_statistics():
+            name = statistic.name
+            known = needed.setdefault(name, built_in_statistic(name) or statistic)
+            if known != statistic:
+                raise ValueError(
+                    f"The loss {loss.name!r} defines a statistic {name!r}, a name "
+                    "that another statistic has. Rename it."
+                )
+    return needed

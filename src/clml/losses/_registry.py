@@ -75,10 +75,10 @@ def get_loss(loss: LossLike) -> Loss:
     >>> get_loss("precision_at_2")
     PrecisionAtK(2)
     """
-    if isinstance(loss, Loss):
-        return loss
     if isinstance(loss, type) and issubclass(loss, Loss):
-        return loss()
+        loss = loss()
+    if isinstance(loss, Loss):
+        return _named(loss)
     if isinstance(loss, str):
         return _by_name(loss)
     if callable(loss) and not isinstance(loss, type):
@@ -87,6 +87,14 @@ def get_loss(loss: LossLike) -> Loss:
         "A loss must be a name, a Loss, a subclass of Loss or a function, "
         f"got {loss!r} of type {type(loss).__name__}."
     )
+
+
+def _named(loss: Loss) -> Loss:
+    if not isinstance(getattr(loss, "name", None), str):
+        raise TypeError(
+            f"A loss must be a Loss with a name, {type(loss).__name__} has no name."
+        )
+    return loss
 
 
 def _by_name(name: str) -> Loss:
@@ -131,10 +139,9 @@ def register_loss(loss: _T) -> _T:
     The argument, unchanged.
     """
     instance = loss() if isinstance(loss, type) else loss
-    if not isinstance(instance, Loss) or not isinstance(
-        getattr(instance, "name", None), str
-    ):
-        raise TypeError(f"A registered loss must be a Loss with a name, got {loss!r}.")
+    if not isinstance(instance, Loss):
+        raise TypeError(f"A loss must be a Loss with a name, got {loss!r}.")
+    _named(instance)
     taken = _REGISTRY.get(instance.name)
     if taken is not None and not _same_definition(taken, instance):
         raise ValueError(

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,7 +108,8 @@ def _coverage(Y: NDArray[np.bool_], scores: Array, threshold: float) -> NDArray:
 def _one_error(Y: NDArray[np.bool_], scores: Array, threshold: float) -> NDArray:
     best_relevant = np.where(Y, scores, -np.inf).max(axis=-1)
     best_other = np.where(Y, -np.inf, scores).max(axis=-1)
-    return (best_relevant <= best_other) | ~Y.any(axis=-1)
+    undecided = (best_relevant <= best_other) & ~Y.all(axis=-1)
+    return undecided | ~Y.any(axis=-1)
 
 
 def _cross_entropy(Y: NDArray[np.bool_], scores: Array, threshold: float) -> NDArray:
@@ -133,8 +135,9 @@ def _label_relevant(Y: NDArray[np.bool_], scores: Array, threshold: float) -> ND
     return np.broadcast_to(Y, scores.shape)
 
 
+@cache
 def top_hits(k: int) -> Statistic:
-    """Relevant labels among the k highest scores, ties counted against."""
+    """Return the count of relevant labels among the k highest, ties against."""
 
     def define(Y: NDArray[np.bool_], scores: Array, threshold: float) -> NDArray:
         # Sorted by falling score and, within a tie, the irrelevant labels first.
@@ -167,3 +170,11 @@ LABEL_STATISTICS = (
     Statistic("label_relevant", _label_relevant, per_label=True),
 )
 STATISTICS = {s.name: s for s in SCALAR_STATISTICS + LABEL_STATISTICS}
+
+
+def built_in_statistic(name: str) -> Statistic | None:
+    """Return the built-in statistic of that name, which the kernels compute."""
+    k = name.removeprefix("top_hits_")
+    if k != name and k.isdecimal():
+        return top_hits(int(k))
+    return STATISTICS.get(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -52,9 +53,9 @@ def loss_values(
     """
     targets = RowTargets.from_indicator(Y, sample_weight)
     population, single = _check_scores(scores, targets)
-    if isinstance(threshold, bool) or not np.isscalar(threshold):
+    if isinstance(threshold, bool) or not isinstance(threshold, Real):
         raise TypeError(f"threshold must be a number, got {threshold!r}.")
-    threshold = float(threshold)  # type: ignore[arg-type]
+    threshold = float(threshold)
     if not np.isfinite(threshold):
         raise ValueError(f"threshold must be finite, got {threshold}.")
     weight = float(targets.weight.sum())
@@ -79,7 +80,7 @@ def _check_scores(
     if array.dtype.kind not in "buif":
         raise ValueError(f"scores must be numbers, got dtype {array.dtype}.")
     if array.dtype != np.float32:
-        array = array.astype(np.float64)
+        array = array.astype(np.float64, copy=False)
     n, k = targets.n_rows, targets.n_labels
     if array.ndim not in (2, 3) or array.shape[-2:] != (n, k):
         raise ValueError(

@@ -38,10 +38,12 @@ def _negated_standardised(values, out):  # type: ignore[no-untyped-def]
         for i in range(rows):
             row = values[p, i]
             target = out[p, i]
+            # From the first entry on, so that the mean of equal entries is exact.
+            base = kind(row[0])
             total = kind(0)
             for j in range(c):
-                total += kind(row[j])
-            mean = total / n
+                total += kind(row[j]) - base
+            mean = base + total / n
             squares = kind(0)
             for j in range(c):
                 distance = kind(row[j]) - mean

@@ -39,20 +39,25 @@ class Scaling:
     ) -> Scaling:
         """Take mean and standard deviation of the columns; constant ones keep scale 1.
 
-        The deviation is the population's, and weights are frequencies.
+        The deviation is the population's, and weights are frequencies. A column is
+        constant if it holds one value: rounding would leave its deviation just above
+        zero, and dividing by that would blow up the first other value to come.
         """
         weight = np.ones(X.shape[0]) if sample_weight is None else sample_weight
         share = weight / weight.sum()
         if sp.issparse(X):
+            X = X.tocsc(copy=True)
+            X.sum_duplicates()
+            low, high = (m.toarray().ravel() for m in (X.min(axis=0), X.max(axis=0)))
             mean = np.asarray(X.T @ share).ravel()
-            deviation = _sparse_deviation(X.tocsc(), share, mean)
+            deviation = _sparse_deviation(X, share, mean)
         else:
             X = np.asarray(X, dtype=np.float64)
+            low, high = X.min(axis=0), X.max(axis=0)
             mean = share @ X
             deviation = np.sqrt(share @ (X - mean) ** 2)
-        # What rounding leaves of a constant column is no scale.
-        noise = 8 * np.finfo(np.float64).eps * np.abs(mean)
-        return cls(mean, np.where(deviation > noise, deviation, 1.0))
+        constant = low == high
+        return cls(np.where(constant, low, mean), np.where(constant, 1.0, deviation))
 
     def apply(self, X: NDArray) -> NDArray[np.float64]:
         """Scale dense rows."""
@@ -76,4 +81,6 @@ def _sparse_deviation(
     size = X.shape[1]
     variance = np.bincount(columns, weights=stored, minlength=size)
     zeros = 1.0 - np.bincount(columns, weights=w, minlength=size)
+    # Where every row is stored the difference is rounding, and a large mean shows it.
+    zeros[np.diff(X.indptr) == X.shape[0]] = 0.0
     return np.sqrt(variance + np.maximum(zeros, 0.0) * mean**2)
