@@ -13,6 +13,7 @@ from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
+import clml.engine._numpy
 from clml import PAPER_SETTINGS, CLMLClassifier
 from clml.evolution import RankOneCMA
 from clml.lebesgue import fitness_order, nondominated
@@ -156,7 +157,8 @@ def test_history_of_the_final_incumbent(small_data):
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_threads_and_memory_change_no_bit(small_data, sparse):
+def test_threads_and_memory_change_no_bit(small_data, sparse, monkeypatch):
+    monkeypatch.setattr(clml.engine._numpy, "_SMALL_WORK", 0)  # use the threads
     X, Y = small_data
     X = sp.csr_matrix(np.where(X > 4, X, 0)) if sparse else X
     one = quick().fit(X, Y)
@@ -457,7 +459,8 @@ class InterruptAt:
 
 @pytest.mark.parametrize(("at", "n_epochs"), [(1, 0), (1000, 7)])
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_interrupt_keeps_the_model(small_data, at, n_epochs, n_jobs):
+def test_interrupt_keeps_the_model(small_data, at, n_epochs, n_jobs, monkeypatch):
+    monkeypatch.setattr(clml.engine._numpy, "_SMALL_WORK", 0)  # use the threads
     X, Y = small_data
     # 65 evaluations a set of rows and epoch: 64 candidates and the mean.
     clf = quick(losses=("hamming", InterruptAt(at)), n_jobs=n_jobs)

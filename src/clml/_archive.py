@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from .lebesgue import lebesgue_contributions, lebesgue_measure, nondominated
@@ -47,18 +48,15 @@ class Archive:
 
     def update(self, losses: NDArray[np.float64], thetas: NDArray[np.float32]) -> None:
         """Let candidates in that no member and no other candidate dominates."""
-        new = nondominated(losses)
+        # Most epochs end here: late in a run few candidates are new to the archive.
+        new = ~_covered(losses, self.losses)
         if not new.any():
             return
         n_old = len(self.losses)
         all_losses = np.concatenate([self.losses, losses[new]])
         keep = _first_of_equals(all_losses) & nondominated(all_losses)
-        if keep[:n_old].all() and not keep[n_old:].any():
-            return
-        all_thetas = np.concatenate(
-            [self.thetas[keep[:n_old]], thetas[new][keep[n_old:]]]
-        )
-        self._commit(all_losses[keep], all_thetas)
+        old, added = self.thetas[keep[:n_old]], thetas[new][keep[n_old:]]
+        self._commit(all_losses[keep], np.concatenate([old, added]))
         if len(self.losses) > 2 * self.capacity:
             self._commit(*self.front())
 
@@ -89,6 +87,19 @@ class Archive:
         # One assignment: an interrupt finds the old members or the new ones.
         self._members = (losses, thetas)
         self._measure = lebesgue_measure(losses)
+
+
+@njit(nogil=True, cache=True)
+def _covered(losses, members):  # type: ignore[no-untyped-def]
+    """Tell which candidates a member equals or dominates, or which are undefined."""
+    covered = np.zeros(len(losses), np.bool_)
+    for i in range(len(losses)):
+        covered[i] = np.isnan(losses[i]).any()
+        for member in members:
+            if covered[i]:
+                break
+            covered[i] = (member <= losses[i]).all()
+    return covered
 
 
 def _first_of_equals(losses: NDArray[np.float64]) -> NDArray[np.bool_]:

@@ -89,3 +89,23 @@ def test_appending_copies_no_path():
     grown = factored.updated(0.9, 0.1, np.ones(100))
     for old, new in zip(factored.blocks, grown.blocks, strict=True):
         assert old is new
+
+
+@pytest.mark.parametrize("n_updates", [1, 127, 128, 129, 198])
+def test_gram_matrix_is_kept(n_updates):
+    factored, _ = grow(200, n_updates)
+    paths = np.concatenate([rows for rows, _ in factored.rows()])
+    size = factored.n_factors
+    np.testing.assert_allclose(
+        factored.gram[:size, :size], paths @ paths.T, rtol=1e-12, atol=1e-12
+    )
+    copy = FactoredCovariance.from_dict(factored.to_dict(), 200)
+    assert np.array_equal(copy.gram[:size, :size], factored.gram[:size, :size])
+
+
+@pytest.mark.parametrize(("n", "n_updates"), [(64, 3), (100, 100), (100, 300)])
+def test_no_gram_matrix_where_it_does_not_pay(n, n_updates):
+    # Small matrices, and as many paths as coordinates: the whole matrix is smaller.
+    factored, _ = grow(n, n_updates)
+    assert factored.gram is None
+    assert "gram" not in factored.to_dict()

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from clml.evolution._inverse_sqrt import (
     _by_factorisation,
     _by_gram_matrix,
     _by_lanczos,
+    _by_lanczos_on_paths,
     _error_bound,
     inverse_sqrt_product,
 )
@@ -29,6 +32,12 @@ def make(n, n_factors, scale, spread, seed=0):
         n,
     )
     return covariance, covariance.sample(generator, 4).mean(axis=0)
+
+
+def with_gram(covariance):
+    """The same matrix with the products of its paths, as updates would keep them."""
+    paths = np.concatenate([rows for rows, _ in covariance.rows()])
+    return replace(covariance, gram=paths @ paths.T)
 
 
 def dense_twin(covariance, vector):
@@ -157,3 +166,57 @@ def test_the_error_bound_is_a_bound(seed):
         error = np.linalg.norm(approximation - expected)
         bound = _error_bound(ritz, vectors, residual, covariance.scale)
         assert error <= bound * (1 + 1e-6) + 1e-13
+
+
+@pytest.mark.parametrize(
+    ("n", "n_factors", "scale", "spread"),
+    [
+        (80, 1, 1.0, 10.0),
+        (80, 10, 1.0, 10.0),
+        (200, 100, 0.7, 30.0),
+        (1000, 300, 1.0, 10.0),
+        (150, 40, 1e-12, 1e3),
+        (90, 89, 1e3, 1e2),
+        (120, 10, 1.0, 1e8),
+        (2000, 500, 1.0, 1e-6),
+    ],
+)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_lanczos_on_paths(monkeypatch, n, n_factors, scale, spread, seed):
+    covariance, vector = make(n, n_factors, scale, spread, seed)
+    covariance = with_gram(covariance)
+    expected = _by_factorisation(covariance, vector)
+    product = _by_lanczos_on_paths(covariance, vector)
+    assert relative_error(product, expected) < 1e-9
+    np.testing.assert_array_equal(inverse_sqrt_product(covariance, vector), product)
+
+
+def test_lanczos_on_paths_reads_the_paths_twice(monkeypatch):
+    covariance, vector = make(500, 100, 1.0, 10.0)
+    passes = []
+    rows = FactoredCovariance.rows
+    monkeypatch.setattr(
+        FactoredCovariance, "rows", lambda self: passes.append(None) or rows(self)
+    )
+    covariance = with_gram(covariance)
+    passes.clear()
+    assert _by_lanczos_on_paths(covariance, vector) is not None
+    assert len(passes) == 2
+
+
+def test_falls_back_when_lanczos_on_paths_does_not_converge(monkeypatch):
+    covariance, vector = make(200, 150, 1.0, 1e5)
+    covariance = with_gram(covariance)
+    assert _by_lanczos_on_paths(covariance, vector) is None
+    expected = dense_twin(covariance, vector)
+    assert relative_error(inverse_sqrt_product(covariance, vector), expected) < 1e-9
+
+
+def test_lanczos_on_paths_of_a_vector_that_meets_no_path():
+    paths = np.zeros((1, 100))
+    paths[0, 0] = 3.0
+    covariance = FactoredCovariance(
+        4.0, np.ones(1), (paths,), 100, gram=np.array([[9.0]])
+    )
+    vector = np.arange(100.0)  # its first entry is 0
+    np.testing.assert_allclose(_by_lanczos_on_paths(covariance, vector), vector / 2)

@@ -27,7 +27,9 @@ def test_seed_sequence_is_not_consumed():
 
 
 @pytest.mark.parametrize(
-    "seed", [-1, 1.5, "1", True, np.random.default_rng(0), [1, 2]], ids=repr
+    "seed",
+    [-1, 1.5, "1", True, np.random.default_rng(0), [1, 2]],
+    ids=lambda seed: type(seed).__name__,
 )
 def test_refuses_seeds(seed):
     with pytest.raises(ValueError, match="Expected seed to be None"):

@@ -9,43 +9,32 @@ DTYPES = [np.float32, np.float64]
 
 
 def plain(values):
+    """The definition; a row's C entries lie along the second axis from the end."""
     values = values.astype(np.float64)
-    centred = values - values.mean(axis=-1, keepdims=True)
-    return 1 / (1 + np.exp(-centred / (values.std(axis=-1, keepdims=True) + 1e-10)))
+    centred = values - values.mean(axis=-2, keepdims=True)
+    return 1 / (1 + np.exp(-centred / (values.std(axis=-2, keepdims=True) + 1e-10)))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_by_hand(dtype):
     # Mean 2, population deviation 1: −1 and 1.
-    out = np.empty((1, 1, 3), dtype)
-    activate(np.array([[[1.0, 3.0]]], dtype), out)
+    out = np.empty((1, 3, 1), dtype)
+    activate(np.array([[[1.0], [3.0]]], dtype), out)
     expected = [1 / (1 + np.e), 1 / (1 + 1 / np.e), 1]
-    assert_allclose(out[0, 0], expected, 1e-6 if dtype == np.float32 else 1e-9)
+    assert_allclose(out[0, :, 0], expected, 1e-6 if dtype == np.float32 else 1e-9)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("c", [2, 7, 20])
 def test_equals_the_plain_definition(dtype, c):
     rng = np.random.default_rng(0)
-    values = (100 * rng.normal(size=(3, 5, c)) + 7).astype(dtype)
-    out = np.full((3, 5, c + 1), np.nan, dtype)
+    values = (100 * rng.normal(size=(3, c, 5)) + 7).astype(dtype)
+    out = np.full((3, c + 1, 5), np.nan, dtype)
     before = values.copy()
     activate(values, out)
-    assert_allclose(
-        out[..., :-1], plain(values), 2e-5 if dtype == np.float32 else 1e-13
-    )
-    assert_array_equal(out[..., -1], 1)
+    assert_allclose(out[:, :-1], plain(values), 2e-5 if dtype == np.float32 else 1e-13)
+    assert_array_equal(out[:, -1], 1)
     assert_array_equal(values, before)
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_strided_values(dtype):
-    rng = np.random.default_rng(1)
-    values = rng.normal(size=(5, 3, 4)).astype(dtype)
-    strided, contiguous = np.empty((2, 3, 5, 5), dtype)
-    activate(values.transpose(1, 0, 2), strided)
-    activate(np.ascontiguousarray(values.transpose(1, 0, 2)), contiguous)
-    assert_allclose(strided, contiguous, 8 * np.finfo(dtype).eps)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -53,19 +42,19 @@ def test_strided_values(dtype):
 @pytest.mark.parametrize("c", [2, 3, 20])
 def test_a_constant_row_is_half(dtype, value, c):
     # Nothing to standardise: 0, and no rounding of the mean blown up to 1.
-    out = np.empty((1, 1, c + 1), dtype)
-    activate(np.full((1, 1, c), value, dtype), out)
-    assert_allclose(out[..., :-1], 0.5, 1e-3)
+    out = np.empty((1, c + 1, 1), dtype)
+    activate(np.full((1, c, 1), value, dtype), out)
+    assert_array_equal(out[:, :-1], 0.5)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_nan_stays_in_its_row(dtype):
-    values = np.random.default_rng(2).normal(size=(1, 3, 4)).astype(dtype)
-    values[0, 1, 2] = np.nan
-    out = np.empty((1, 3, 5), dtype)
+    values = np.random.default_rng(2).normal(size=(1, 4, 3)).astype(dtype)
+    values[0, 2, 1] = np.nan
+    out = np.empty((1, 5, 3), dtype)
     activate(values, out)
-    assert np.isnan(out[0, 1, :-1]).all()
-    assert_allclose(out[0, ::2, :-1], plain(values[0, ::2]), 1e-5)
+    assert np.isnan(out[0, :-1, 1]).all()
+    assert_allclose(out[0, :-1, ::2], plain(values[0, :, ::2]), 1e-5)
 
 
 @pytest.mark.parametrize("index", [np.int32, np.int64])

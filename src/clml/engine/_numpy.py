@@ -17,6 +17,9 @@ from ..losses import LossSet, RowTargets, Statistics, get_losses
 from ..network import Layout, Rows, Scaling, Weights, block_logits
 from ._blocks import BLOCK_CANDIDATES, Task, cut, rows_per_block
 
+# Multiply-adds below which handing tasks to threads costs more than they save.
+_SMALL_WORK = 2.5e7
+
 
 class NumpyEngine:
     """Evaluates populations on rows held in this process's memory.
@@ -175,10 +178,14 @@ class NumpyEngine:
         self._fill_scores(weights, logits)
         return self.loss_set.evaluate_matrix_losses(logits, self.targets)
 
+    def _is_small(self, tasks: list[Task]) -> bool:
+        pairs = sum((t.last - t.first) * (t.stop - t.start) for t in tasks)
+        return pairs * self.layout.size < _SMALL_WORK
+
     def _run(self, work: Any, weights: list[Weights], tasks: list[Task]) -> list[Any]:
         """Run ``work`` on each task, in threads if there are any; keep the order."""
         blocks = [weights[task.first // BLOCK_CANDIDATES] for task in tasks]
-        if self._executor is None or len(tasks) == 1:
+        if self._executor is None or len(tasks) == 1 or self._is_small(tasks):
             return list(map(work, blocks, tasks))
         futures = list(map(self._executor.submit, repeat(work), blocks, tasks))
         try:

@@ -17,6 +17,10 @@ __all__ = ["FactoredCovariance"]
 _BLOCK_ROWS = 128
 # Small matrices are not folded more often than this.
 _MIN_FOLD = 64
+# Up to this order a factorisation of the whole matrix is cheap and no Gram matrix of
+# the paths is kept; nor is one beyond this many paths, where it would be large itself.
+DENSE_ORDER = 64
+_MAX_GRAM = 4096
 
 
 @dataclass(frozen=True)
@@ -38,17 +42,24 @@ class FactoredCovariance:
         leaves no trace.
     n : int
         Order of the matrix.
+    gram : ndarray of shape (capacity, capacity), default=None
+        The products p_s·p_r in its leading rows and columns, while there are fewer
+        paths than coordinates; like a row of a block, an entry is written once. With
+        them, functions of the matrix need two passes over the paths and not two for
+        every step of an iteration.
     """
 
     scale: float
     weights: NDArray[np.float64]
     blocks: tuple[NDArray[np.float64], ...]
     n: int
+    gram: NDArray[np.float64] | None = None
 
     @classmethod
     def identity(cls, n: int) -> "FactoredCovariance":
         """Return the identity matrix: no factors yet."""
-        return cls(1.0, np.empty(0), (), n)
+        gram = np.empty((0, 0)) if n > DENSE_ORDER else None
+        return cls(1.0, np.empty(0), (), n, gram)
 
     @property
     def n_factors(self) -> int:
@@ -75,6 +86,20 @@ class FactoredCovariance:
         for paths, where in self.rows():
             samples += amplitudes[:, where] @ paths
         return samples
+
+    def project(self, vector: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the products p_s·vector, shape (n_factors,)."""
+        products = np.empty(self.n_factors)
+        for paths, where in self.rows():
+            np.matmul(paths, vector, out=products[where])
+        return products
+
+    def combine(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return Σ_s coefficients[s]·p_s, shape (n,)."""
+        total = np.zeros(self.n)
+        for paths, where in self.rows():
+            total += coefficients[where] @ paths
+        return total
 
     def matvec(self, vector: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return C·vector."""
@@ -111,8 +136,20 @@ class FactoredCovariance:
             weights=np.append(decay * self.weights, weight),
             blocks=blocks,
             n=self.n,
+            gram=self._grown_gram(path),
         )
         return grown._folded() if grown.n_factors >= self._max_factors else grown
+
+    def _grown_gram(self, path: NDArray[np.float64]) -> NDArray[np.float64] | None:
+        gram, size = self.gram, self.n_factors
+        if gram is None or size + 1 >= min(self.n, _MAX_GRAM):
+            return None
+        if size == len(gram):
+            gram = _with_room(gram, size)
+        gram[size, :size] = self.project(path)
+        gram[:size, size] = gram[size, :size]
+        gram[size, size] = path @ path
+        return gram
 
     @property
     def _max_factors(self) -> int:
@@ -143,7 +180,10 @@ class FactoredCovariance:
             view = rows.view()
             view.flags.writeable = False
             paths[str(number)] = view
-        return {"scale": self.scale, "weights": self.weights.copy(), "paths": paths}
+        state = {"scale": self.scale, "weights": self.weights.copy(), "paths": paths}
+        if self.gram is not None:
+            state["gram"] = self.gram[: self.n_factors, : self.n_factors].copy()
+        return state
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any], n: int) -> "FactoredCovariance":
@@ -164,7 +204,17 @@ class FactoredCovariance:
             n_rows = min(_BLOCK_ROWS, n_factors - number * _BLOCK_ROWS)
             rows = read_array(paths, str(number), (n_rows, n))
             blocks.extend(_cut_into_blocks(rows))
-        return cls(read_number(state, "scale"), weights, tuple(blocks), n)
+        gram = None
+        if "gram" in state:
+            gram = _with_room(read_array(state, "gram", (n_factors,) * 2), n_factors)
+        return cls(read_number(state, "scale"), weights, tuple(blocks), n, gram)
+
+
+def _with_room(gram: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+    """Return a larger array with the leading part of `gram` in place."""
+    roomy = np.empty((size + _BLOCK_ROWS,) * 2)
+    roomy[:size, :size] = gram[:size, :size]
+    return roomy
 
 
 def _cut_into_blocks(rows: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:

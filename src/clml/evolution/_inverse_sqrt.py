@@ -2,17 +2,15 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh_tridiagonal
 
-from ._factors import FactoredCovariance
+from ._factors import DENSE_ORDER, FactoredCovariance
 
 __all__ = ["inverse_sqrt_product"]
 
-# Up to here one small factorisation is cheaper than a Krylov space.
-_DENSE_ORDER = 64
 _TOLERANCE = 1e-10
 _MAX_STEPS = 100
 # A remainder this small against the image is rounding and leads no further. It may
@@ -39,8 +37,11 @@ def inverse_sqrt_product(
     """
     if covariance.n_factors == 0:
         return vector / math.sqrt(covariance.scale)
-    if covariance.n <= _DENSE_ORDER:
+    if covariance.n <= DENSE_ORDER:
         return _by_factorisation(covariance, vector)
+    if covariance.gram is not None:
+        product = _by_lanczos_on_paths(covariance, vector)
+        return _by_gram_matrix(covariance, vector) if product is None else product
     product = _by_lanczos(covariance.matvec, vector, covariance.scale)
     if product is not None:
         return product
@@ -76,24 +77,66 @@ def _by_gram_matrix(
     """
     scale, roots = covariance.scale, np.sqrt(covariance.weights)
     gram = np.empty((covariance.n_factors, covariance.n_factors))
-    projected = np.empty(covariance.n_factors)
     blocks = list(covariance.rows())
     for paths, where in blocks:
-        projected[where] = paths @ vector
         for other, elsewhere in blocks:
             gram[where, elsewhere] = paths @ other.T
     gram *= np.outer(roots, roots)
     eigenvalues, vectors = np.linalg.eigh(gram)
-    # Rounding may leave an eigenvalue of 0 slightly negative.
+    projected = vectors.T @ (roots * covariance.project(vector))
+    coefficients = vectors @ (_bracket(eigenvalues, scale) * projected)
+    return vector / math.sqrt(scale) + covariance.combine(roots * coefficients)
+
+
+def _bracket(eigenvalues: NDArray[np.float64], scale: float) -> NDArray[np.float64]:
+    """Return ((a+Λ)^(-1/2) − a^(-1/2))/Λ with the difference multiplied out.
+
+    Λ cancels, and nothing is lost where it is tiny; rounding may have left an
+    eigenvalue of 0 slightly negative.
+    """
     shifted = np.sqrt(scale + np.maximum(eigenvalues, 0.0))
-    # The bracket with the difference multiplied out: Λ cancels, and nothing is lost
-    # where Λ is tiny.
-    bracket = -1 / (math.sqrt(scale) * shifted * (math.sqrt(scale) + shifted))
-    coefficients = vectors @ (bracket * (vectors.T @ (roots * projected))) * roots
-    product = vector / math.sqrt(scale)
-    for paths, where in blocks:
-        product += coefficients[where] @ paths
-    return product
+    return -1 / (math.sqrt(scale) * shifted * (math.sqrt(scale) + shifted))
+
+
+def _by_lanczos_on_paths(
+    covariance: FactoredCovariance, vector: NDArray[np.float64]
+) -> NDArray[np.float64] | None:
+    """Do the same with a Krylov space of S = V·Vᵀ; None if that does not converge.
+
+    S has the order of the number of paths and its entries are known, so the paths
+    themselves are read twice only, whatever the number of steps.
+
+    The error: the bracket is −1/π times the integral of (S + a + t)^(-1)/((a + t)·√t)
+    over t > 0, and Vᵀ·(S + a + t)^(-1) has norm at most 1/(2·√(a + t)) ≤ 1/(2·√a). As
+    in `_error_bound` the integral of the norms is then the bracket of T itself.
+    """
+    gram = covariance.gram
+    assert gram is not None
+    size, scale, roots = (
+        covariance.n_factors,
+        covariance.scale,
+        np.sqrt(covariance.weights),
+    )
+    products = gram[:size, :size]
+    start = roots * covariance.project(vector)
+    length = float(np.linalg.norm(start))
+    largest = float(covariance.weights @ np.diagonal(products))  # of S: its trace
+    least_norm = float(np.linalg.norm(vector)) / math.sqrt(scale + largest)
+
+    def is_accurate(space: _Krylov, coefficients: NDArray[np.float64]) -> bool:
+        weight = abs(float(space.last_row @ (bracket(space.ritz) * space.first_row)))
+        error = length * space.residual * weight / (2 * math.sqrt(scale))
+        return error <= _TOLERANCE * least_norm
+
+    def bracket(ritz: NDArray[np.float64]) -> NDArray[np.float64]:
+        return _bracket(ritz, scale)
+
+    coefficients = _krylov_product(
+        lambda x: roots * (products @ (roots * x)), start, bracket, is_accurate
+    )
+    if coefficients is None:
+        return None
+    return vector / math.sqrt(scale) + covariance.combine(roots * coefficients)
 
 
 def _by_lanczos(
@@ -105,8 +148,47 @@ def _by_lanczos(
 ) -> NDArray[np.float64] | None:
     """Project C on a Krylov space of `vector`; None if that does not converge.
 
-    With an orthonormal basis Q of the space and T = QᵀCQ tridiagonal, C^(-1/2)v is
-    about |v|·Q·T^(-1/2)·e₁. `smallest` is a lower bound of the eigenvalues of C.
+    `smallest` is a lower bound of the eigenvalues of C.
+    """
+
+    def is_accurate(space: _Krylov, coefficients: NDArray[np.float64]) -> bool:
+        error = _error_bound(space.ritz, space.vectors, space.residual, smallest)
+        return error <= tolerance * float(np.linalg.norm(coefficients))
+
+    def inverse_root(ritz: NDArray[np.float64]) -> NDArray[np.float64] | None:
+        return None if ritz[0] <= 0 else 1 / np.sqrt(ritz)
+
+    return _krylov_product(matvec, vector, inverse_root, is_accurate, max_steps)
+
+
+@dataclass(frozen=True)
+class _Krylov:
+    """A matrix seen in a Krylov space: T = QᵀMQ = vectors·diag(ritz)·vectorsᵀ."""
+
+    ritz: NDArray[np.float64]
+    vectors: NDArray[np.float64]
+    residual: float  # what leaves the space, in the last direction
+
+    @property
+    def first_row(self) -> NDArray[np.float64]:
+        return self.vectors[0]
+
+    @property
+    def last_row(self) -> NDArray[np.float64]:
+        return self.vectors[-1]
+
+
+def _krylov_product(
+    matvec: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    vector: NDArray[np.float64],
+    function: Callable[[NDArray[np.float64]], NDArray[np.float64] | None],
+    is_accurate: Callable[[_Krylov, NDArray[np.float64]], bool],
+    max_steps: int = _MAX_STEPS,
+) -> NDArray[np.float64] | None:
+    """Return f(M)·vector for a symmetric M; None if that does not converge.
+
+    With an orthonormal basis Q of the Krylov space and T = QᵀMQ tridiagonal, f(M)·v is
+    about |v|·Q·f(T)·e₁.
     """
     length = float(np.linalg.norm(vector))
     if length == 0:
@@ -129,18 +211,29 @@ def _by_lanczos(
         broken_down = off_diagonal[k] <= _BREAKDOWN * size
         # The small eigenproblem would dominate if solved at each of many steps.
         if complete or broken_down or k < 8 or k % 4 == 3:
-            ritz, vectors = eigh_tridiagonal(diagonal[: k + 1], off_diagonal[:k])
-            if ritz[0] <= 0:
+            space = _Krylov(
+                *_eigh_tridiagonal(diagonal[: k + 1], off_diagonal[:k]),
+                float(off_diagonal[k]),
+            )
+            values = function(space.ritz)
+            if values is None:
                 return None
-            coefficients = vectors @ (vectors[0] / np.sqrt(ritz))
-            error = _error_bound(ritz, vectors, off_diagonal[k], smallest)
-            if complete or error <= tolerance * np.linalg.norm(coefficients):
+            coefficients = space.vectors @ (values * space.first_row)
+            if complete or is_accurate(space, coefficients):
                 return length * (coefficients @ known)
         if broken_down:
             return None
         if k + 1 < steps:
             basis[k + 1] = image / off_diagonal[k]
     return None
+
+
+def _eigh_tridiagonal(
+    diagonal: NDArray[np.float64], off_diagonal: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return eigenvalues and eigenvectors; the dense routine has the least overhead."""
+    values, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(off_diagonal, -1))
+    return values, vectors
 
 
 def _error_bound(

@@ -24,7 +24,7 @@ N_COLUMNS = 13
 _FASTMATH = {"reassoc", "nsz", "contract"}
 
 
-@njit(nogil=True, cache=True, fastmath=_FASTMATH)
+@njit(nogil=True, cache=True, error_model="numpy", fastmath=_FASTMATH)
 def _count_at_least(scores, value):  # type: ignore[no-untyped-def]
     count = np.float32(0)
     for k in range(scores.shape[0]):
@@ -32,7 +32,7 @@ def _count_at_least(scores, value):  # type: ignore[no-untyped-def]
     return count
 
 
-@njit(nogil=True, cache=True, fastmath=_FASTMATH)
+@njit(nogil=True, cache=True, error_model="numpy", fastmath=_FASTMATH)
 def _count_above(scores, value):  # type: ignore[no-untyped-def]
     count = np.float32(0)
     for k in range(scores.shape[0]):
@@ -40,7 +40,7 @@ def _count_above(scores, value):  # type: ignore[no-untyped-def]
     return count
 
 
-@njit(nogil=True, cache=True, fastmath=_FASTMATH)
+@njit(nogil=True, cache=True, error_model="numpy", fastmath=_FASTMATH)
 def _count_nan(scores):  # type: ignore[no-untyped-def]
     count = np.float32(0)
     for k in range(scores.shape[0]):
@@ -48,12 +48,12 @@ def _count_nan(scores):  # type: ignore[no-untyped-def]
     return count
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def _log_expit(z):  # type: ignore[no-untyped-def]
     return min(z, 0.0) - np.log1p(np.exp(-abs(z)))
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def _add_ranking(scores, relevant, weight, ks, totals):  # type: ignore[no-untyped-def]
     """Statistics of the order of the scores; ``relevant`` are those of the row."""
     n_labels = scores.shape[0]
@@ -90,7 +90,7 @@ def _add_ranking(scores, relevant, weight, ks, totals):  # type: ignore[no-untyp
         totals[ONE_ERROR] += weight
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def _add_probability(scores, truth, weight, totals):  # type: ignore[no-untyped-def]
     """Cross-entropies of the row; the sigmoid of a score is its probability."""
     n_labels = scores.shape[0]
@@ -118,7 +118,7 @@ def _add_probability(scores, truth, weight, totals):  # type: ignore[no-untyped-
     totals[ROW_LOG_LOSS] += weight * row
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def accumulate(  # type: ignore[no-untyped-def]
     scores,
     start,

@@ -95,18 +95,21 @@ def block_logits(weights: Weights, rows: Rows, start: int, stop: int) -> NDArray
     at the same places gives the same bits, whoever computes the blocks.
     """
     p, c, n = weights.n_candidates, weights.embedding_dim, stop - start
+    kind = weights.later[0].dtype
     if rows.csr is not None:
-        product = np.empty((n, p * c))
+        by_row = np.empty((n, p * c))
         data, indices, indptr = rows.csr
-        sparse_product(data, indices, indptr, start, n, weights.first, product)
+        sparse_product(data, indices, indptr, start, n, weights.first, by_row)
+        product = by_row.T.astype(kind, order="C")
     else:
         assert rows.dense is not None
-        product = rows.dense[start:stop] @ weights.first
-    hidden = np.empty((p, n, c + 1), dtype=weights.later[0].dtype)
-    activate(product.reshape(n, p, c).transpose(1, 0, 2), hidden)
+        product = weights.first.T @ rows.dense[start:stop].T
+    # Entries by candidate, unit and row: see ``activate``.
+    hidden = np.empty((p, c + 1, n), dtype=kind)
+    activate(product.reshape(p, c, n), hidden)
     for matrix in weights.later[:-1]:
-        activate(hidden @ matrix, hidden)
-    return hidden @ weights.later[-1]
+        activate(matrix.transpose(0, 2, 1) @ hidden, hidden)
+    return hidden.transpose(0, 2, 1) @ weights.later[-1]
 
 
 def forward(

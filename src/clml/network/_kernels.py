@@ -13,48 +13,73 @@ TINY = 1e-10
 def activate(values: NDArray, out: NDArray) -> None:
     """Standardise each row over its C entries and apply the sigmoid.
 
-    The exponential is NumPy's: its vector instructions are several times faster than
-    a compiled scalar loop.
+    Rows lie along the last axis, so that every loop is over neighbours in memory and
+    becomes vector instructions. The exponential is NumPy's, which is vectorised too;
+    a compiled scalar one is several times slower.
 
     Parameters
     ----------
-    values : float array (population, rows, C), any strides
-    out : contiguous float array (population, rows, C + 1), overwritten
-        Its last column is set to 1: it meets the bias row of the next matrix.
+    values : contiguous float array (population, C, rows)
+    out : contiguous float array (population, C + 1, rows), overwritten
+        Its last entries are set to 1: they meet the bias row of the next matrix.
     """
     _negated_standardised(values, out)
     np.exp(out, out=out)
-    out += 1
-    np.reciprocal(out, out=out)
-    out[..., -1] = 1
+    _logistic_of_exponential(out)
 
 
-@njit(nogil=True, cache=True, fastmath={"reassoc", "nsz", "contract"})
+@njit(
+    nogil=True,
+    cache=True,
+    error_model="numpy",
+    fastmath={"reassoc", "nsz", "contract"},
+)
 def _negated_standardised(values, out):  # type: ignore[no-untyped-def]
-    population, rows, c = values.shape
+    population, c, rows = values.shape
     kind = out.dtype.type
     n = kind(c)
+    mean = np.empty(rows, out.dtype)
+    factor = np.empty(rows, out.dtype)
     for p in range(population):
+        # From the first entry on, so that the mean of equal entries is exact.
+        base = values[p, 0]
+        mean[:] = kind(0)
+        for j in range(1, c):
+            entry = values[p, j]
+            for i in range(rows):
+                mean[i] += entry[i] - base[i]
         for i in range(rows):
-            row = values[p, i]
-            target = out[p, i]
-            # From the first entry on, so that the mean of equal entries is exact.
-            base = kind(row[0])
-            total = kind(0)
-            for j in range(c):
-                total += kind(row[j]) - base
-            mean = base + total / n
-            squares = kind(0)
-            for j in range(c):
-                distance = kind(row[j]) - mean
-                squares += distance * distance
-            factor = kind(-1) / (np.sqrt(squares / n) + kind(TINY))
-            for j in range(c):
-                target[j] = (kind(row[j]) - mean) * factor
-            target[c] = kind(0)
+            mean[i] = base[i] + mean[i] / n
+        factor[:] = kind(0)
+        for j in range(c):
+            entry = values[p, j]
+            for i in range(rows):
+                distance = entry[i] - mean[i]
+                factor[i] += distance * distance
+        for i in range(rows):
+            factor[i] = kind(-1) / (np.sqrt(factor[i] / n) + kind(TINY))
+        for j in range(c):
+            entry = values[p, j]
+            target = out[p, j]
+            for i in range(rows):
+                target[i] = (entry[i] - mean[i]) * factor[i]
+        out[p, c, :] = kind(0)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
+def _logistic_of_exponential(out):  # type: ignore[no-untyped-def]
+    """Turn e^(-z) into 1 / (1 + e^(-z)), and the last entries into 1."""
+    population, c, rows = out.shape
+    one = out.dtype.type(1)
+    for p in range(population):
+        for j in range(c - 1):
+            target = out[p, j]
+            for i in range(rows):
+                target[i] = one / (one + target[i])
+        out[p, c - 1, :] = one
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
 def sparse_product(data, indices, indptr, start, rows, matrix, out):  # type: ignore[no-untyped-def]
     """Multiply rows ``start`` to ``start + rows`` of a CSR matrix by (X, 1) · matrix.
 
