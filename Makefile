@@ -13,6 +13,7 @@ help:
 	@echo "make test    the whole test suite"
 	@echo "make bench   the speed table"
 	@echo "make lint    ruff, mypy, codespell"
+	@echo "make wheel-test   build the wheel, install it alone, try it"
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -40,7 +41,11 @@ format: $(STAMP)
 
 # The wheel, installed with the core dependencies alone, in an environment of its own.
 wheel-test: $(STAMP)
-	$(BIN)/python benchmarks/wheel_smoke.py
+	rm -rf build/wheel
+	$(BIN)/python -m hatchling build -t wheel -d build/wheel
+	$(PYTHON) -m venv build/wheel/venv
+	build/wheel/venv/bin/pip install --quiet --disable-pip-version-check build/wheel/*.whl
+	cd build/wheel && venv/bin/python ../../.ci/smoke.py
 
 clean:
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

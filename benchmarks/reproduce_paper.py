@@ -156,7 +156,7 @@ def table(arguments: argparse.Namespace) -> None:
         "Made by `benchmarks/reproduce_paper.py`.",
         "",
         "| dataset | contributions | splits | printed | final | ratio "
-        "| print within two deviations, or worse | mean | geometric mean "
+        "| print within two deviations of ours, or worse | mean | geometric mean "
         "| hamming | lrap | micro_f1 | seconds a fit |",
         "|---|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]

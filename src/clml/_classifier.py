@@ -324,24 +324,23 @@ class CLMLClassifier(LebesgueEstimator):
                 self,
                 X,
                 y,
-                {"sample_weight": sample_weight, "X_val": X_val, "y_val": y_val},
+                {} if sample_weight is None else {"sample_weight": sample_weight},
                 self.max_epochs,
                 lambda: self._fitted_attributes(search, rows),
             )
             interrupt = self._evolve(search, callbacks)
             self.__dict__.update(self._fitted_attributes(search, rows))
+            if interrupt is None:
+                callbacks.end_fit()
             search.detach()
         self.__dict__.pop("_search", None)
         if self.warm_start:
             self._search = search
             self._search_settings = self._fixed_settings()
-        if interrupt is None:
-            callbacks.end_fit()
-            return self
-        self.interrupted_ = True
-        if self.keep_on_interrupt:
-            return self
-        raise interrupt
+        self.interrupted_ = interrupt is not None
+        if interrupt is not None and not self.keep_on_interrupt:
+            raise interrupt
+        return self
 
     def _fixed_settings(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _FIXED_BY_SEARCH}

@@ -1,0 +1,106 @@
+"""scikit-learn's callback protocol: one task for the fit, one below it an epoch."""
+
+import numpy as np
+import pytest
+from sklearn.model_selection import GridSearchCV
+
+from clml import CLMLClassifier
+
+callback = pytest.importorskip(
+    "sklearn.callback", reason="scikit-learn has callbacks from 1.9 on"
+)
+
+
+class Recorder:
+    def __init__(self, stop_after=None):
+        self.events, self.models, self.stop_after = [], [], stop_after
+
+    def setup(self, estimator, context):
+        self.events.append("setup")
+
+    def teardown(self, estimator, context):
+        self.events.append("teardown")
+
+    def on_fit_task_begin(self, estimator, context, *, X=None, y=None, metadata=None):
+        self.events.append(("begin", context.task_name, context.task_id))
+        self.seen = X, y, metadata
+
+    def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
+        self.events.append(("end", context.task_name, context.task_id))
+        self.models.append(fitted_estimator)
+        return self.stop_after is not None and context.task_id + 1 >= self.stop_after
+
+
+def quick(**settings):
+    return CLMLClassifier(**{"max_epochs": 3, "random_state": 0, **settings})
+
+
+def test_order_of_events(small_data):
+    X, Y = small_data
+    recorder = Recorder()
+    clf = quick().set_callbacks(recorder)
+    weight = np.ones(len(X))
+    clf.fit(X, Y, sample_weight=weight)
+    epochs = [(kind, "epoch", i) for i in range(3) for kind in ("begin", "end")]
+    assert recorder.events == [
+        "setup",
+        ("begin", "fit", 0),
+        *epochs,
+        ("end", "fit", 0),
+        "teardown",
+    ]
+    assert recorder.seen[0] is X
+    assert recorder.seen[1] is Y
+    assert recorder.seen[2]["sample_weight"] is weight
+
+
+def test_callbacks_see_a_fitted_estimator_each_epoch(small_data):
+    X, Y = small_data
+    recorder = Recorder()
+    clf = quick().set_callbacks(recorder).fit(X, Y)
+    for n_epochs, model in enumerate(recorder.models[:3], 1):
+        alone = quick(max_epochs=n_epochs).fit(X, Y)
+        assert model.n_epochs_ == n_epochs == len(model.history_["sigma"])
+        np.testing.assert_array_equal(
+            model.decision_function(X), alone.decision_function(X)
+        )
+    np.testing.assert_array_equal(recorder.models[-1].theta_, clf.theta_)
+
+
+def test_a_callback_stops_the_fit(small_data):
+    recorder = Recorder(stop_after=2)
+    clf = quick(max_epochs=50).set_callbacks(recorder).fit(*small_data)
+    assert clf.n_epochs_ == 2
+    assert recorder.events[-2:] == [("end", "fit", 0), "teardown"]
+
+
+def test_teardown_after_an_interrupt(small_data):
+    def interrupted(Y, scores):
+        raise KeyboardInterrupt
+
+    recorder = Recorder()
+    clf = quick(losses=("hamming", interrupted), incumbent="mean")
+    with pytest.raises(KeyboardInterrupt):
+        clf.set_callbacks(recorder).fit(*small_data)
+    assert recorder.events[-1] == "teardown"
+
+
+def test_without_callbacks_the_model_is_the_same(small_data):
+    watched = quick().set_callbacks(Recorder()).fit(*small_data)
+    np.testing.assert_array_equal(watched.theta_, quick().fit(*small_data).theta_)
+
+
+def test_progress_bar_alone_and_in_a_search(small_data, capsys):
+    quick().set_callbacks(callback.ProgressBar()).fit(*small_data)
+    assert "CLMLClassifier - fit" in capsys.readouterr().out
+    search = GridSearchCV(quick(), {"embedding_dim": [3, 4]}, cv=2)
+    if hasattr(search, "set_callbacks"):
+        search.set_callbacks(callback.ProgressBar())
+    assert search.fit(*small_data).best_params_["embedding_dim"] in (3, 4)
+
+
+def test_scoring_monitor(small_data):
+    monitor = callback.ScoringMonitor(scoring="accuracy")
+    quick().set_callbacks(monitor).fit(*small_data)
+    rows = monitor.get_logs()
+    assert rows

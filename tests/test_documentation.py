@@ -1,0 +1,44 @@
+"""What the documentation shows must run."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
+
+
+def run(*arguments, cwd):
+    result = subprocess.run(
+        [sys.executable, "-W", "error", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=cwd,
+        env={**os.environ, "MPLBACKEND": "agg", "MPLCONFIGDIR": str(cwd)},
+    )
+    assert result.returncode == 0, result.stderr
+
+
+def test_readme_example(tmp_path):
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    run("-c", code, cwd=tmp_path)
+
+
+def test_readme_links():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    targets = re.findall(r"\]\(([^)#]+)\)", text)
+    assert targets
+    for target in targets:
+        assert (ROOT / target).exists(), target
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_example_runs(path, tmp_path):
+    run(str(path), str(tmp_path / "picture.png"), cwd=tmp_path)
+    assert (tmp_path / "picture.png").stat().st_size > 10_000
