@@ -4,8 +4,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from clml._archive import Archive
+from clml._archive import Archive as ArchiveValue
 from clml.lebesgue import lebesgue_contributions, lebesgue_measure, nondominated
+
+
+class Archive:
+    """The value in a variable, as a run holds it."""
+
+    def __init__(self, n_losses, n_parameters, capacity):
+        self.value = ArchiveValue.empty(n_losses, n_parameters, capacity)
+
+    def __getattr__(self, name):
+        return getattr(self.value, name)
+
+    def update(self, losses, thetas):
+        self.value = self.value.updated(losses, thetas)
 
 
 def thetas_for(losses, offset=0):
@@ -82,7 +95,23 @@ def test_new_losses_for_the_members():
     archive = Archive(n_losses=2, n_parameters=1, capacity=10)
     losses = np.array([[0.1, 0.9], [0.5, 0.5], [0.9, 0.1]])
     archive.update(losses, thetas_for(losses))
-    archive.replace_losses(np.array([[0.2, 0.2], [0.3, 0.3], [0.9, 0.1]]))
-    front, thetas = archive.front()
+    before = archive.value
+    again = before.judged_anew(np.array([[0.2, 0.2], [0.3, 0.3], [0.9, 0.1]]))
+    front, thetas = again.front()
+    assert again.measure == pytest.approx(lebesgue_measure(front))
+    np.testing.assert_array_equal(before.losses, losses)  # a value
     np.testing.assert_array_equal(front, [[0.2, 0.2], [0.9, 0.1]])
     np.testing.assert_array_equal(thetas[:, 0], [0, 2])
+
+
+def test_the_measure_never_falls():
+    archive = Archive(n_losses=2, n_parameters=1, capacity=3)
+    x = np.random.default_rng(0).permutation(np.linspace(0.05, 0.95, 60))
+    largest = 0.0
+    for i in range(0, 60, 4):
+        losses = np.stack([x[i : i + 4], 1 - x[i : i + 4]], axis=1)
+        archive.update(losses, thetas_for(losses))
+        assert len(archive.losses) <= 6
+        assert archive.measure >= largest
+        assert archive.measure >= lebesgue_measure(archive.losses)
+        largest = archive.measure

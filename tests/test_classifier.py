@@ -1,5 +1,6 @@
 """The learner: what fit finds, what select gives, how a run ends and goes on."""
 
+import copy
 import math
 import pickle
 
@@ -13,6 +14,7 @@ from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
+import clml._lebesgue_estimator
 import clml.engine._numpy
 from clml import PAPER_SETTINGS, CLMLClassifier
 from clml.evolution import RankOneCMA
@@ -573,7 +575,7 @@ Y_OK = np.tile([[1, 0, 1], [0, 1, 0]], (5, 1))
     [
         ({}, X_OK, Y_OK * 2, r"y must be a binary indicator.*values \[0, 2\]"),
         ({}, X_OK, np.where(Y_OK, 0.5, 0), r"values \[0.0, 0.5\]"),
-        ({}, X_OK, np.where(Y_OK, "a", "b"), r"values \[a, b\]"),
+        ({}, X_OK, np.where(Y_OK, "a", "b"), r"values \['a', 'b'\]"),
         ({}, X_OK, np.arange(10) % 3, "Only binary.*1-D y with 3 classes"),
         ({}, X_OK, np.ones(10), "two classes, got one class"),
         ({}, X_OK, np.linspace(0, 1, 10), "continuous"),
@@ -598,6 +600,8 @@ Y_OK = np.tile([[1, 0, 1], [0, 1, 0]], (5, 1))
         ({"memory_mb": 0}, X_OK, Y_OK, "'memory_mb'"),
         ({"n_samples": 0}, X_OK, Y_OK, "'n_samples'"),
         ({"max_front": 0}, X_OK, Y_OK, "'max_front'"),
+        ({"max_front": 3}, X_OK, Y_OK, "max_front must be greater .* 3.*Got 3"),
+        ({"losses": {"lrap", "hamming"}}, X_OK, Y_OK, "'losses'"),
         ({"ties": "deep"}, X_OK, Y_OK, "'ties'.*'depth'"),
         ({"covariance": "dense"}, X_OK, Y_OK, "'covariance'"),
         ({"incumbent": "best"}, X_OK, Y_OK, "incumbent must be one of"),
@@ -666,3 +670,100 @@ def test_warm_start_refuses_other_shapes(small_data):
         clf.fit(X[:, :5], Y)
     with pytest.raises(ValueError, match="must have 4 labels"):
         clf.fit(X, Y[:, :2])
+
+
+def test_warm_start_with_and_without_validation_rows(small_data):
+    clf = quick(max_epochs=3, warm_start=True).fit(*small_data)
+    clf.set_params(validation_fraction=0).fit(*small_data)
+    validation = clf.history_["mean_validation"]
+    assert np.isfinite(validation[:3]).all()
+    assert np.isnan(validation[3:]).all()
+    assert np.isfinite(clf.history_["mean_train"]).all()
+
+
+def test_an_error_during_a_warm_start_leaves_no_rows_behind(small_data):
+    calls = []
+
+    def failing(Y, scores):
+        calls.append(None)
+        if len(calls) > 700:
+            raise RuntimeError("no more")
+        return miss_rate(Y, scores)
+
+    clf = quick(max_epochs=4, losses=("hamming", failing), warm_start=True, n_jobs=2)
+    clf.fit(*small_data)
+    with pytest.raises(RuntimeError, match="no more"):
+        clf.fit(*small_data)
+    pickle.loads(pickle.dumps(clf._search.strategy))
+    assert not hasattr(clf._search, "_train")
+
+
+def test_a_second_interrupt_keeps_the_model(small_data, monkeypatch):
+    """While temperatures are fitted, after the last epoch."""
+
+    def interrupted(scores, targets):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(clml._lebesgue_estimator, "fit_temperatures", interrupted)
+    X, Y = small_data
+    clf = quick()
+    with pytest.raises(KeyboardInterrupt):
+        clf.fit(X, Y)
+    assert clf.interrupted_
+    assert clf.temperature_ == 1.0
+    plain = quick(calibrate=False).fit(X, Y)
+    np.testing.assert_array_equal(clf.predict_proba(X), plain.predict_proba(X))
+
+
+@pytest.mark.parametrize("factor", [1e-170, 1e-30, 1e30, 1e170])
+def test_feature_scales_do_not_matter(small_data, factor):
+    X, Y = small_data
+    a, b = quick().fit(X, Y), quick().fit(X * factor, Y)
+    np.testing.assert_allclose(
+        b.decision_function(X * factor), a.decision_function(X), rtol=1e-3, atol=1e-3
+    )
+
+
+def test_features_beyond_float32_are_refused(small_data):
+    X, Y = small_data
+    with pytest.raises(ValueError, match=r"must stay finite .*float32"):
+        quick(standardize=False).fit(X * 1e40, Y)
+
+
+def test_losses_that_are_never_defined_are_an_error(small_data):
+    def undefined(Y, scores):
+        return np.nan
+
+    with pytest.raises(ValueError, match="No candidate of 2 epochs had defined losses"):
+        quick(max_epochs=2, losses=("hamming", undefined)).fit(*small_data)
+
+
+def test_a_loss_may_not_have_the_name_of_a_rule(small_data):
+    def knee(Y, scores):
+        return 0.5
+
+    with pytest.raises(ValueError, match="named 'knee'"):
+        quick(losses=("hamming", knee)).fit(*small_data)
+
+
+def test_a_loss_function_cannot_change_the_data(small_data):
+    def vandal(Y, scores):
+        Y[:] = 0
+        return 0.5
+
+    with pytest.raises(ValueError, match="read-only"):
+        quick(losses=("hamming", vandal)).fit(*small_data)
+
+
+def test_copies_do_not_share_a_search(small_data):
+    clf = quick(max_epochs=4, warm_start=True).fit(*small_data)
+    twin = copy.copy(clf)
+    assert twin.fit(*small_data).n_epochs_ == 4
+    assert clf.fit(*small_data).n_epochs_ == 8
+
+
+def test_the_warning_points_at_the_caller(small_data):
+    X, Y = small_data
+    with pytest.warns(UserWarning, match="constant") as caught:
+        quick(max_epochs=1).fit(X, Y * [[1, 0, 1, 1]])
+    assert caught[0].filename == __file__

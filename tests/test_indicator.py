@@ -49,7 +49,7 @@ def test_no_rows_is_an_indicator():
         ([[-1, 1]], r"got the values \[-1, 1\]"),
         ([[0.5, 1.0]], r"got the values \[0\.5, 1\.0\]"),
         ([[np.nan, 1.0]], r"got the values \[1\.0, nan\]"),
-        ([["a", "b"]], r"got the values \[a, b\]"),
+        ([["a", "b"]], r"got the values \['a', 'b'\]"),
         ([[None, 1]], r"got the values \[1, None\]"),
         (sp.csr_matrix([[0, 3]]), r"got the values \[0, 3\]"),
         (np.arange(9)[None], r"got the values \[0, .*, 7, \.\.\.\] \(9 distinct\)"),

@@ -1,8 +1,11 @@
+import sys
+
 import numpy as np
 import pytest
 
+from clml import _search
 from clml._archive import Archive
-from clml._search import Fitness, Search
+from clml._search import Fitness, Search, history_arrays
 from clml.engine import NumpyEngine
 from clml.evolution import RankOneCMA
 from clml.lebesgue import fitness_order, lebesgue_contributions, nondominated
@@ -15,61 +18,70 @@ def make_fitness(**settings):
         "ties": "depth",
         "method": "exact",
         "n_samples": 1000,
-        "generator": np.random.default_rng(0),
-        "references": np.ones((1, 2)),
+        "seed": (0,),
         "archived": False,
     }
     return Fitness(**{**arguments, **settings})
 
 
+UNIT = np.ones((1, 2))
 LOSSES = np.array([[0.2, 0.6], [0.6, 0.2], [0.7, 0.7], [0.4, 0.4]])
 
 
 def test_order_is_the_fitness_order():
     for ties in ("depth", "layer", None):
         np.testing.assert_array_equal(
-            make_fitness(ties=ties).order(LOSSES), fitness_order(LOSSES, ties=ties)
+            make_fitness(ties=ties).order(LOSSES, UNIT, 0),
+            fitness_order(LOSSES, ties=ties),
         )
 
 
 def test_unit_reference_stays():
-    fitness = make_fitness()
-    fitness.remember(LOSSES)
-    np.testing.assert_array_equal(fitness.references, [[1.0, 1.0]])
+    np.testing.assert_array_equal(make_fitness().next_references(UNIT, LOSSES), UNIT)
 
 
 def test_archived_references_are_what_no_vector_so_far_dominates():
     fitness = make_fitness(archived=True)
-    fitness.remember(LOSSES)
+    references = fitness.next_references(UNIT, LOSSES)
     # The unit vector and (0.7, 0.7) are dominated.
-    expected = [[0.2, 0.6], [0.4, 0.4], [0.6, 0.2]]
-    np.testing.assert_array_equal(fitness.references, expected)
-    fitness.remember(np.array([[0.3, 0.3], [0.9, 0.1]]))
+    np.testing.assert_array_equal(references, [[0.2, 0.6], [0.4, 0.4], [0.6, 0.2]])
+    references = fitness.next_references(references, np.array([[0.3, 0.3], [0.9, 0.1]]))
     expected = [[0.2, 0.6], [0.3, 0.3], [0.6, 0.2], [0.9, 0.1]]
-    np.testing.assert_array_equal(fitness.references, expected)
+    np.testing.assert_array_equal(references, expected)
 
 
 def test_against_archived_references_only_progress_scores():
     """Algorithm 1 to the letter: who dominates no archived vector contributes 0."""
     fitness = make_fitness(archived=True)
-    fitness.remember(LOSSES)
+    references = fitness.next_references(UNIT, LOSSES)
     population = np.array([[0.5, 0.5], [0.35, 0.35], [0.1, 0.9]])
-    contributions = lebesgue_contributions(population, reference=fitness.references)
+    contributions = lebesgue_contributions(population, reference=references)
     np.testing.assert_allclose(contributions, [0.0, 0.05**2, 0.0])
-    assert fitness.order(population)[0] == 1
+    assert fitness.order(population, references, 1)[0] == 1
 
 
-def test_monte_carlo_draws_go_on_and_can_be_repeated():
-    first, again = (make_fitness(method="monte_carlo", ties=None) for _ in range(2))
-    orders = [f.order(LOSSES).tolist() for f in (first, again)]
-    assert orders[0] == orders[1]
-    assert first.generator.bit_generator.state == again.generator.bit_generator.state
-    fresh = np.random.default_rng(0).bit_generator.state
-    assert first.generator.bit_generator.state != fresh
+@pytest.mark.parametrize("ties", ["depth", "layer", None])
+def test_monte_carlo_serves_every_rule_and_draws_anew_each_epoch(ties):
+    rng = np.random.default_rng(0)
+    losses = 0.1 + 0.8 * rng.random((40, 2))
+    sampled = make_fitness(method="monte_carlo", ties=ties, n_samples=200)
+    orders = [sampled.order(losses, UNIT, epoch).tolist() for epoch in (0, 0, 1)]
+    assert orders[0] == orders[1]  # an epoch repeated
+    assert orders[0] != orders[2]
+    assert orders[0] != make_fitness(ties=ties).order(losses, UNIT, 0).tolist()
+
+
+@pytest.fixture
+def make_search():
+    return new_search
 
 
 @pytest.fixture
 def search():
+    return new_search()
+
+
+def new_search():
     rng = np.random.default_rng(0)
     layout = Layout(n_features=3, n_labels=2, embedding_dim=4)
     X, Y = rng.normal(size=(40, 3)), rng.integers(0, 2, (40, 2))
@@ -81,8 +93,8 @@ def search():
     ]
     found = Search(
         RankOneCMA(np.zeros(layout.size), 1.0, population_size=6, seed=0),
-        make_fitness(),
-        Archive(2, layout.size, 10),
+        make_fitness(method="monte_carlo", n_samples=50),
+        Archive.empty(2, layout.size, 10),
     )
     found.attach(*rows)
     return found
@@ -93,9 +105,10 @@ def test_epoch(search):
     population = search.strategy.ask()
     record = search.epoch()
     train, judged = search._train, search._validation
-    order = fitness_order(train.losses(population))
+    order = search.fitness.order(train.losses(population), np.ones((1, 2)), 0)
     best = population[order[0]].astype(np.float32)
-    np.testing.assert_array_equal(search.incumbent, best)
+    progress = search.progress
+    np.testing.assert_array_equal(progress.incumbent, best)
     np.testing.assert_array_equal(
         record["incumbent_train"], train.losses(best[None])[0]
     )
@@ -103,13 +116,13 @@ def test_epoch(search):
     np.testing.assert_array_equal(
         record["mean_validation"], judged.losses(mean[None])[0]
     )
-    assert search.n_epochs == search.strategy.epoch == 1
+    assert progress.epoch == search.strategy.epoch == len(progress.history) == 1
     validation = judged.losses(population)
     np.testing.assert_array_equal(
-        search.archived_losses[0], validation.astype(np.float32)
+        progress.archived_losses[0], validation.astype(np.float32)
     )
     np.testing.assert_array_equal(
-        search.archive.front()[0],
+        progress.archive.front()[0],
         np.unique(validation[nondominated(validation)], axis=0),
     )
 
@@ -120,7 +133,68 @@ def test_attaching_again_judges_the_members_on_the_new_rows(search):
     train = search._train
     search.attach(train, None)
     assert search.rows is train
-    losses, thetas = search.archive.front()
+    losses, thetas = search.progress.archive.front()
     np.testing.assert_array_equal(losses, train.losses(thetas))
     search.detach()
     assert not hasattr(search, "_train")
+
+
+def interrupt_at_line(search, n):
+    """Run an epoch and raise KeyboardInterrupt at the n-th line of this module."""
+    seen = 0
+
+    def trace(frame, event, argument):
+        nonlocal seen
+        if frame.f_code.co_filename != _search.__file__:
+            return None
+        if event == "line":
+            seen += 1
+            if seen == n:
+                raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        search.epoch()
+    finally:
+        sys.settrace(before)
+
+
+def test_an_interrupt_at_any_line_leaves_whole_epochs(make_search):
+    whole = make_search()
+    for _ in range(4):
+        whole.epoch()
+    n_interrupts = 0
+    for line in range(1, 200):
+        search = make_search()
+        search.epoch()
+        try:
+            interrupt_at_line(search, line)
+        except KeyboardInterrupt:
+            n_interrupts += 1
+        progress = search.progress
+        assert progress.epoch == search.strategy.epoch == len(progress.history)
+        while search.progress.epoch < 4:
+            search.epoch()
+        np.testing.assert_array_equal(
+            search.progress.incumbent, whole.progress.incumbent
+        )
+        np.testing.assert_array_equal(
+            search.progress.archive.losses, whole.progress.archive.losses
+        )
+        if n_interrupts < line:
+            break
+    assert n_interrupts > 20
+
+
+def test_history_with_missing_quantities():
+    history = (
+        {"sigma": 1.0, "mean_validation": np.array([0.1, 0.2])},
+        {"sigma": 2.0},
+    )
+    arrays = history_arrays(history)
+    np.testing.assert_array_equal(arrays["sigma"], [1.0, 2.0])
+    np.testing.assert_array_equal(
+        arrays["mean_validation"], [[0.1, 0.2], [np.nan, np.nan]]
+    )

@@ -2,94 +2,90 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ._compiled import compiled
 from .lebesgue import lebesgue_contributions, lebesgue_measure, nondominated
 
 
+@dataclass(frozen=True, eq=False)
 class Archive:
-    """Keeps the candidates whose loss vectors no other candidate dominates.
+    """The candidates whose loss vectors no other candidate dominates. A value.
 
-    Of equal loss vectors the first is kept. When it outgrows twice its capacity the
-    members with the largest contributions stay; the best of each loss always do.
+    Of equal loss vectors the first is kept. When the archive outgrows twice its
+    capacity, the best of each loss, the best geometric mean and then the members with
+    the largest contributions stay.
 
-    Parameters
+    Attributes
     ----------
-    n_losses : int
-    n_parameters : int
     capacity : int
-        Members of the finished front.
+        Members of the finished front, at least one more than there are losses.
+    losses : float64 array (m, o)
+    thetas : float32 array (m, n)
+        The members' loss vectors and weights.
+    measure : float
+        The largest Lebesgue measure, below the unit vector, that the members have had:
+        the little that is lost when some are let go does not count.
     """
 
-    def __init__(self, n_losses: int, n_parameters: int, capacity: int):
-        self.capacity = capacity
-        self._members = (
-            np.empty((0, n_losses)),
-            np.empty((0, n_parameters), dtype=np.float32),
-        )
-        self._measure = 0.0
+    capacity: int
+    losses: NDArray[np.float64]
+    thetas: NDArray[np.float32]
+    measure: float = 0.0
 
-    @property
-    def losses(self) -> NDArray[np.float64]:
-        """Loss vectors (m, o) of the members."""
-        return self._members[0]
+    @classmethod
+    def empty(cls, n_losses: int, n_parameters: int, capacity: int) -> Archive:
+        """Return an archive without members."""
+        thetas = np.empty((0, n_parameters), dtype=np.float32)
+        return cls(capacity, np.empty((0, n_losses)), thetas)
 
-    @property
-    def thetas(self) -> NDArray[np.float32]:
-        """Weights (m, n) of the members."""
-        return self._members[1]
-
-    @property
-    def measure(self) -> float:
-        """Lebesgue measure of the members below the unit vector."""
-        return self._measure
-
-    def update(self, losses: NDArray[np.float64], thetas: NDArray[np.float32]) -> None:
-        """Let candidates in that no member and no other candidate dominates."""
+    def updated(
+        self, losses: NDArray[np.float64], thetas: NDArray[np.float32]
+    ) -> Archive:
+        """Return the archive with the candidates that nothing in it dominates."""
         # Most epochs end here: late in a run few candidates are new to the archive.
         new = ~_covered(losses, self.losses)
         if not new.any():
-            return
+            return self
         n_old = len(self.losses)
         all_losses = np.concatenate([self.losses, losses[new]])
         keep = _first_of_equals(all_losses) & nondominated(all_losses)
-        old, added = self.thetas[keep[:n_old]], thetas[new][keep[n_old:]]
-        self._commit(all_losses[keep], np.concatenate([old, added]))
-        if len(self.losses) > 2 * self.capacity:
-            self._commit(*self.front())
+        all_losses = all_losses[keep]
+        all_thetas = np.concatenate(
+            [self.thetas[keep[:n_old]], thetas[new][keep[n_old:]]]
+        )
+        measure = max(self.measure, lebesgue_measure(all_losses))
+        grown = Archive(self.capacity, all_losses, all_thetas, measure)
+        if len(all_losses) <= 2 * self.capacity:
+            return grown
+        return Archive(self.capacity, *grown.front(), measure)
+
+    def judged_anew(self, losses: NDArray[np.float64]) -> Archive:
+        """Return an archive of the same candidates with new losses (other rows)."""
+        fresh = Archive(self.capacity, losses[:0], self.thetas[:0])
+        return fresh.updated(losses, self.thetas)
 
     def front(self) -> tuple[NDArray[np.float64], NDArray[np.float32]]:
         """Return at most ``capacity`` members, in the order of their first loss."""
-        losses, thetas = self._members
-        chosen = np.arange(len(losses))
-        if len(losses) > self.capacity:
-            chosen = self._most_contributing(losses)
-        chosen = chosen[np.lexsort(losses[chosen].T[::-1])]
-        return losses[chosen], thetas[chosen]
+        chosen = np.arange(len(self.losses))
+        if len(chosen) > self.capacity:
+            chosen = self._most_contributing()
+        chosen = chosen[np.lexsort(self.losses[chosen].T[::-1])]
+        return self.losses[chosen], self.thetas[chosen]
 
-    def replace_losses(self, losses: NDArray[np.float64]) -> None:
-        """Give the members new losses (other rows) and drop what is now dominated."""
-        thetas = self.thetas
-        self._members = (losses[:0], thetas[:0])
-        self.update(losses, thetas)
-
-    def _most_contributing(self, losses: NDArray[np.float64]) -> NDArray[np.intp]:
-        contributions = lebesgue_contributions(losses)
-        with np.errstate(divide="ignore"):
-            log_mean = np.log(losses).sum(axis=1)
-        champions = [*losses.argmin(axis=0), int(log_mean.argmin())]
-        contributions[champions] = np.inf
+    def _most_contributing(self) -> NDArray[np.intp]:
+        contributions = lebesgue_contributions(self.losses)
+        with np.errstate(divide="ignore"):  # a loss of 0 is best of all
+            log_mean = np.log(self.losses).sum(axis=1)
+        contributions[log_mean.argmin()] = np.inf
+        contributions[self.losses.argmin(axis=0)] = np.inf
         return np.argsort(-contributions, kind="stable")[: self.capacity]
 
-    def _commit(self, losses: NDArray[np.float64], thetas: NDArray[np.float32]) -> None:
-        # One assignment: an interrupt finds the old members or the new ones.
-        self._members = (losses, thetas)
-        self._measure = lebesgue_measure(losses)
 
-
-@njit(nogil=True, cache=True)
+@compiled
 def _covered(losses, members):  # type: ignore[no-untyped-def]
     """Tell which candidates a member equals or dominates, or which are undefined."""
     covered = np.zeros(len(losses), np.bool_)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ._compiled import compiled
 from .losses import RowTargets
 
 # Root mean square of the calibrated logits stays in this range: few rows, or rows
@@ -36,7 +36,7 @@ def fit_temperatures(
     )
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@compiled
 def _slopes(scores, dense, weight, scale):  # type: ignore[no-untyped-def]
     """First and second derivative of the cross-entropy in the scale."""
     first = 0.0
@@ -50,7 +50,7 @@ def _slopes(scores, dense, weight, scale):  # type: ignore[no-untyped-def]
     return first, second
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@compiled
 def _best_scale(scores, dense, weight):  # type: ignore[no-untyped-def]
     squares = 0.0
     for i in range(scores.shape[0]):

@@ -15,10 +15,11 @@ from ._lebesgue_estimator import LebesgueEstimator
 from ._multilabel import column_names
 from ._rows import FitRows, Part, drop_weightless
 from ._search import Fitness, Search
-from ._sklearn_compat import EpochCallbacks, fit_context, with_callbacks
+from ._sklearn_compat import fit_context, with_callbacks
 from .engine import NumpyEngine, single_threaded_blas
 from .evolution import CMAPackage, FullCMA, RankOneCMA, SeparableCMA
 from .lebesgue import Method, Ties
+from .losses import get_losses
 from .network import Layout, Scaling, forward
 
 _STRATEGIES: dict[str, Any] = {
@@ -30,7 +31,6 @@ _STRATEGIES: dict[str, Any] = {
 
 # What a warm start cannot change: the search was built with it.
 _FIXED_BY_SEARCH = (
-    "losses",
     "embedding_dim",
     "n_layers",
     "population_size",
@@ -93,7 +93,7 @@ class CLMLClassifier(LebesgueEstimator):
     reference : {"unit", "archive"}, default="unit"
         What the Lebesgue measure is bounded by: the worst loss vector (1, ..., 1), or
         the non-dominated losses of all epochs so far, as Algorithm 1 of the paper
-        has it.
+        has it. The latter takes long with four losses or more.
     lebesgue : {"exact", "monte_carlo"}, default="exact"
         How contributions are computed.
     n_samples : int, default=10_000
@@ -118,7 +118,8 @@ class CLMLClassifier(LebesgueEstimator):
         Whether logits are divided by a temperature fitted on the validation rows. It
         changes no decision and no ranking.
     max_front : int, default=200
-        Members of the front at most, by contribution.
+        Members of the front at most, by contribution; more than there are losses,
+        since the best of each always stays.
     patience : int, default=None
         Stop after this many epochs without a larger measure of the validation
         archive.
@@ -188,7 +189,7 @@ class CLMLClassifier(LebesgueEstimator):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "losses": ["array-like"],
+        "losses": [list, tuple, np.ndarray],
         "embedding_dim": [Interval(Integral, 2, None, closed="left")],
         "n_layers": [Interval(Integral, 1, None, closed="left")],
         "max_epochs": [Interval(Integral, 1, None, closed="left")],
@@ -316,34 +317,25 @@ class CLMLClassifier(LebesgueEstimator):
                 )
 
             search = continued or self._new_search(len(losses))
-            search.attach(
-                engine(rows.train),
-                None if rows.validation is None else engine(rows.validation),
-            )
-            callbacks = EpochCallbacks(
-                self,
-                X,
-                y,
-                {} if sample_weight is None else {"sample_weight": sample_weight},
-                self.max_epochs,
-                lambda: self._fitted_attributes(search, rows),
-            )
-            interrupt = self._evolve(search, callbacks)
-            self.__dict__.update(self._fitted_attributes(search, rows))
-            if interrupt is None:
-                callbacks.end_fit()
-            search.detach()
+            try:
+                search.attach(
+                    engine(rows.train),
+                    None if rows.validation is None else engine(rows.validation),
+                )
+                interrupt = self._run_search(search, rows, X, y, sample_weight)
+            finally:
+                search.detach()
         self.__dict__.pop("_search", None)
         if self.warm_start:
             self._search = search
             self._search_settings = self._fixed_settings()
-        self.interrupted_ = interrupt is not None
         if interrupt is not None and not self.keep_on_interrupt:
             raise interrupt
         return self
 
     def _fixed_settings(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in _FIXED_BY_SEARCH}
+        names = tuple(loss.name for loss in get_losses(self.losses))
+        return {"losses": names} | {n: getattr(self, n) for n in _FIXED_BY_SEARCH}
 
     def _search_to_continue(self) -> Search | None:
         search = getattr(self, "_search", None) if self.warm_start else None
@@ -396,7 +388,7 @@ class CLMLClassifier(LebesgueEstimator):
 
     def _new_search(self, n_losses: int) -> Search:
         n = self.layout_.size
-        start, strategy, sampling = np.random.SeedSequence([*self._seed, 1]).spawn(3)
+        start, strategy = np.random.SeedSequence([*self._seed, 1]).spawn(2)
         mean = np.random.default_rng(start).normal(scale=n**-0.5, size=n)
         return Search(
             strategy=_STRATEGIES[self.covariance](
@@ -409,11 +401,10 @@ class CLMLClassifier(LebesgueEstimator):
                 ties=self.ties,
                 method=self.lebesgue,
                 n_samples=self.n_samples,
-                generator=np.random.default_rng(sampling),
-                references=np.ones((1, n_losses)),
+                seed=(*self._seed, 2),
                 archived=self.reference == "archive",
             ),
-            archive=Archive(n_losses, n, int(self.max_front)),
+            archive=Archive.empty(n_losses, n, int(self.max_front)),
         )
 
     def _logits(self, X: Any) -> NDArray[np.float64]:

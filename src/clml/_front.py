@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 RULES = ("knee", "geometric_mean")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ParetoFront:
     """Candidates of a run of which none is better than another in every loss.
 

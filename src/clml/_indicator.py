@@ -42,7 +42,10 @@ def _is_binary(values: NDArray) -> bool:
 
 
 def _distinct(values: NDArray, most: int = 8) -> str:
-    seen = np.unique(values.astype(str) if values.dtype == object else values)
-    shown = ", ".join(str(value) for value in seen[:most])
-    more = f", ...] ({seen.size} distinct)" if seen.size > most else "]"
+    if values.dtype == object:
+        seen = sorted({repr(value) for value in values.ravel()})
+    else:
+        seen = [repr(value.item()) for value in np.unique(values)]
+    shown = ", ".join(seen[:most])
+    more = f", ...] ({len(seen)} distinct)" if len(seen) > most else "]"
     return f"[{shown}{more}"

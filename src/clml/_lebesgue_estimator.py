@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import copy
 import time
-import warnings
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, Self
+from dataclasses import replace
+from typing import Any, Literal, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -20,8 +20,8 @@ from ._calibration import fit_temperatures
 from ._front import RULES, ParetoFront
 from ._multilabel import MultiLabelMixin
 from ._rows import FitRows, Part
-from ._search import Search
-from ._sklearn_compat import CallbackSupportMixin, EpochCallbacks
+from ._search import Search, history_arrays
+from ._sklearn_compat import CallbackSupportMixin, EpochCallbacks, warn_user
 from .losses import Loss, get_losses
 
 
@@ -58,10 +58,15 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
         """
         check_is_fitted(self)
         chosen = copy.copy(self)
-        # One search cannot go on in two estimators.
-        chosen.__dict__.pop("_search", None)
         chosen.__dict__.update(_chosen(self.front_, self._alternatives, which, weights))
         return chosen
+
+    def __copy__(self) -> Self:
+        twin = type(self).__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        # One search cannot go on in two estimators.
+        twin.__dict__.pop("_search", None)
+        return twin
 
     def _check_losses(self) -> tuple[Loss, ...]:
         losses = get_losses(self.losses)
@@ -72,7 +77,20 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
                     "not bounded by 1 or not a loss of decisions and rankings, and "
                     "cannot be optimised by its Lebesgue measure."
                 )
-        known = ("final", "mean", *RULES, *(loss.name for loss in losses))
+        names = tuple(loss.name for loss in losses)
+        reserved = ("final", "mean", *RULES)
+        taken = [name for name in names if name in reserved]
+        if taken:
+            raise ValueError(
+                f"losses holds a loss named {taken[0]!r}, which is also a rule of "
+                "select. Give it another name."
+            )
+        if self.max_front <= len(losses):
+            raise ValueError(
+                f"max_front must be greater than the number of losses, {len(losses)}: "
+                f"the best of each is always kept. Got {self.max_front}."
+            )
+        known = (*reserved, *names)
         if self.incumbent not in known:
             raise ValueError(
                 f"incumbent must be one of {known}, got {self.incumbent!r}."
@@ -105,11 +123,9 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
         constant = self.label_names_[(share == 0) | (share == 1)]
         if len(constant):
             shown = ", ".join(constant[:10]) + (", ..." if len(constant) > 10 else "")
-            warnings.warn(
+            warn_user(
                 f"{len(constant)} of {self.n_labels_} labels are constant in the "
-                f"training rows and cannot be learnt: {shown}.",
-                UserWarning,
-                stacklevel=5,
+                f"training rows and cannot be learnt: {shown}."
             )
 
     @contextmanager
@@ -126,18 +142,19 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
     ) -> KeyboardInterrupt | None:
         """Run epochs until one of the reasons to stop; return an interrupt, if any."""
         began = time.perf_counter()
-        best_measure, best_epoch = search.archive.measure, search.n_epochs
-        last_epoch = search.n_epochs + self.max_epochs
+        epoch = search.progress.epoch
+        best_measure, best_epoch = search.progress.archive.measure, epoch
+        last_epoch = epoch + self.max_epochs
         try:
-            while search.n_epochs < last_epoch:
+            while epoch < last_epoch:
                 context = callbacks.begin_epoch()
                 record = search.epoch()
+                epoch += 1
                 if self.verbose:
-                    print(_epoch_line(search, record), flush=True)
+                    print(_epoch_line(epoch, record), flush=True)
                 if record["archive_measure"] > best_measure:
-                    best_measure = record["archive_measure"]
-                    best_epoch = search.n_epochs
-                waited = search.n_epochs - best_epoch
+                    best_measure, best_epoch = record["archive_measure"], epoch
+                waited = epoch - best_epoch
                 elapsed = time.perf_counter() - began
                 if (
                     callbacks.end_epoch(context)
@@ -149,51 +166,90 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
             return interrupt
         return None
 
-    def _fitted_attributes(self, search: Search, rows: FitRows) -> dict[str, Any]:
-        """Return everything a fitted estimator holds, from the epochs so far."""
-        mean = search.strategy.mean.astype(np.float32)
-        if not search.n_epochs:  # interrupted before the first epoch was complete
-            search.archive.update(search.rows.losses(mean[None]), mean[None])
-        losses, thetas = search.archive.front()
-        final = mean if search.incumbent is None else search.incumbent
-        temperature = self._temperatures(
-            np.concatenate([thetas, final[None], mean[None]]), search, rows
+    def _run_search(
+        self,
+        search: Search,
+        rows: FitRows,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+    ) -> KeyboardInterrupt | None:
+        """Evolve and store the fitted attributes; return an interrupt, if any."""
+        callbacks = EpochCallbacks(
+            self,
+            X,
+            y,
+            {} if sample_weight is None else {"sample_weight": sample_weight},
+            self.max_epochs,
+            lambda: self._fitted_attributes(search, rows, calibrated="chosen"),
         )
+        interrupt = self._evolve(search, callbacks)
+        # First a model that holds whatever comes, then the temperatures, which take
+        # their time: an impatient second Ctrl-C must not lose the first one's model.
+        self.__dict__.update(self._fitted_attributes(search, rows, calibrated="none"))
+        try:
+            if self.calibrate:
+                self.__dict__.update(self._fitted_attributes(search, rows))
+            if interrupt is None or self.keep_on_interrupt:
+                callbacks.end_fit()
+        except KeyboardInterrupt as late:
+            interrupt = interrupt or late
+        self.interrupted_ = interrupt is not None
+        return interrupt
+
+    def _fitted_attributes(
+        self,
+        search: Search,
+        rows: FitRows,
+        calibrated: Literal["all", "chosen", "none"] = "all",
+    ) -> dict[str, Any]:
+        """Return everything a fitted estimator holds, from the epochs so far."""
+        progress = search.progress
+        mean = search.strategy.mean.astype(np.float32)
+        archive = progress.archive
+        if not progress.epoch:  # interrupted before the first epoch was complete
+            archive = archive.updated(search.rows.losses(mean[None]), mean[None])
+        losses, thetas = archive.front()
+        if not len(losses):
+            raise ValueError(
+                f"No candidate of {progress.epoch} epochs had defined losses. The "
+                "features may be out of range (standardize them), or a loss function "
+                "may return NaN."
+            )
+        final = mean if progress.incumbent is None else progress.incumbent
         front = ParetoFront(
             losses=losses,
             loss_names=tuple(loss.name for loss in get_losses(self.losses)),
             theta=thetas,
-            temperature=temperature[:-2],
+            temperature=np.ones(len(thetas)),
         )
-        alternatives = {
-            "final": (final, float(temperature[-2])),
-            "mean": (mean, float(temperature[-1])),
-        }
         which = "mean" if rows.validation is None else self.incumbent
-        archived = search.archived_losses or [losses.astype(np.float32)]
+        alternatives = {"final": (final, 1.0), "mean": (mean, 1.0)}
+        models = [*thetas, final, mean]
+        temperature = np.ones(len(models))
+        if self.calibrate and calibrated != "none":
+            chosen = _chosen(front, alternatives, which, None)["incumbent_"]
+            place = {"final": len(thetas), "mean": len(thetas) + 1}.get(chosen, chosen)
+            wanted = range(len(models)) if calibrated == "all" else [place]
+            for i in wanted:
+                scores = search.rows.scores(models[i][None])
+                (temperature[i],) = fit_temperatures(scores, rows.judge.targets)
+            front = replace(front, temperature=temperature[:-2])
+            alternatives = {
+                "final": (final, float(temperature[-2])),
+                "mean": (mean, float(temperature[-1])),
+            }
+        archived = progress.archived_losses or (losses.astype(np.float32),)
         return {
             "front_": front,
-            "history_": search.history_arrays(),
+            "history_": history_arrays(progress.history),
             "archive_losses_": np.concatenate(archived),
-            "n_epochs_": search.n_epochs,
+            "n_epochs_": progress.epoch,
             "population_size_": search.strategy.population_size,
             "interrupted_": False,
             "_alternatives": alternatives,
             **_chosen(front, alternatives, which, None),
         }
-
-    def _temperatures(
-        self, thetas: NDArray[np.float32], search: Search, rows: FitRows
-    ) -> NDArray[np.float64]:
-        if not self.calibrate:
-            return np.ones(len(thetas))
-        some_at_a_time = np.array_split(thetas, -(-len(thetas) // 8))
-        return np.concatenate(
-            [
-                fit_temperatures(search.rows.scores(some), rows.judge.targets)
-                for some in some_at_a_time
-            ]
-        )
 
 
 def _chosen(
@@ -214,11 +270,11 @@ def _chosen(
     }
 
 
-def _epoch_line(search: Search, record: Mapping[str, Any]) -> str:
+def _epoch_line(epoch: int, record: Mapping[str, Any]) -> str:
     rows = "validation" if "incumbent_validation" in record else "train"
     losses = " ".join(f"{value:.4f}" for value in record[f"incumbent_{rows}"])
     return (
-        f"epoch {search.n_epochs:5d}  incumbent {losses} ({rows})  "
+        f"epoch {epoch:5d}  incumbent {losses} ({rows})  "
         f"measure {record['measure']:.5f}  archive {record['archive_measure']:.5f}  "
         f"sigma {record['sigma']:.3g}  {record['seconds'] * 1e3:.1f} ms"
     )

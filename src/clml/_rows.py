@@ -14,7 +14,7 @@ from .datasets import iterative_split_indices
 from .losses import RowTargets
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Part:
     """Some rows: features (dense or CSR), indicator, and weights or None."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,19 +12,12 @@ from numpy.typing import NDArray
 from ._archive import Archive
 from .engine import Engine
 from .evolution import Strategy
-from .lebesgue import (
-    Method,
-    Ties,
-    fitness_order,
-    lebesgue_contributions,
-    lebesgue_measure,
-    nondominated,
-)
+from .lebesgue import Method, Ties, fitness_order, lebesgue_measure, nondominated
 
 TRACKED = ("binary_cross_entropy", "row_log_loss")
 
 
-@dataclass
+@dataclass(frozen=True)
 class Fitness:
     """How losses become an order.
 
@@ -34,78 +27,112 @@ class Fitness:
     method : {"exact", "monte_carlo"}
     n_samples : int
         Of Monte Carlo.
-    generator : numpy Generator
-        Of Monte Carlo.
-    references : float64 array (r, o)
-        What bounds the measure, at first the unit vector.
+    seed : tuple of int
+        Of Monte Carlo. Every epoch draws from a generator of its own, so that an epoch
+        that is interrupted and repeated draws the same.
     archived : bool
-        Whether the references become the non-dominated vectors of all epochs so far
-        (Algorithm 1 to the letter) instead of staying what they are.
+        Whether the references are the non-dominated loss vectors of all epochs so far
+        (Algorithm 1 to the letter) instead of the unit vector.
     """
 
     ties: Ties
     method: Method
     n_samples: int
-    generator: np.random.Generator
-    references: NDArray[np.float64]
+    seed: tuple[int, ...]
     archived: bool
 
-    def order(self, losses: NDArray[np.float64]) -> NDArray[np.int64]:
+    def order(
+        self,
+        losses: NDArray[np.float64],
+        references: NDArray[np.float64],
+        epoch: int,
+    ) -> NDArray[np.int64]:
         """Return the candidates' indices, best first."""
-        contributions = lebesgue_contributions(
-            losses,
-            reference=self.references,
-            method=self.method,
-            n_samples=self.n_samples,
-            random_state=self.generator,
-        )
         return fitness_order(
             losses,
             ties=self.ties,
-            reference=self.references,
-            contributions=contributions,
+            reference=references,
+            method=self.method,
+            n_samples=self.n_samples,
+            random_state=np.random.default_rng([*self.seed, epoch]),
         )
 
-    def remember(self, losses: NDArray[np.float64]) -> None:
-        """Let an epoch's losses into the references, if they are archived."""
-        if self.archived:
-            together = np.unique(np.concatenate([self.references, losses]), axis=0)
-            self.references = together[nondominated(together)]
+    def next_references(
+        self, references: NDArray[np.float64], losses: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return the references of the next epoch."""
+        if not self.archived:
+            return references
+        together = np.unique(np.concatenate([references, losses]), axis=0)
+        return together[nondominated(together)]
 
 
-@dataclass
-class Search:
-    """One run: a strategy asked and told, an archive, and what happened.
+@dataclass(frozen=True, eq=False)
+class Progress:
+    """What a run has found after some epochs. A value.
 
     Attributes
+    ----------
+    epoch : int
+        Epochs completed.
+    archive : Archive
+        Of the validation losses (of the training losses without validation rows).
+    references : float64 array (r, o)
+        What bounds the measure in the next epoch.
+    incumbent : float32 array (n,) or None
+        The best candidate of the last epoch by its fitness.
+    history : tuple of dict
+        One record an epoch.
+    archived_losses : tuple of float32 arrays (population, o)
+        Losses, as the archive's, of every candidate of every epoch.
+    """
+
+    epoch: int
+    archive: Archive
+    references: NDArray[np.float64]
+    incumbent: NDArray[np.float32] | None = None
+    history: tuple[dict[str, Any], ...] = ()
+    archived_losses: tuple[NDArray[np.float32], ...] = ()
+
+
+class Search:
+    """One run: a strategy asked and told, and what came of it.
+
+    An interrupt at any moment leaves the run before or after an epoch. The strategy
+    commits ``tell`` by one assignment, and the progress that belongs to it is laid
+    down beforehand: whichever of the two has the strategy's epoch is the one that
+    holds.
+
+    Parameters
     ----------
     strategy : Strategy
     fitness : Fitness
     archive : Archive
-        Of the validation losses (of the training losses without validation rows).
-    history : list of dict
-        One record an epoch.
-    archived_losses : list of float32 arrays (population, o)
-        Validation losses of every candidate of every epoch.
-    incumbent : float32 array (n,) or None
-        The best candidate of the last epoch by its fitness.
     """
 
-    strategy: Strategy
-    fitness: Fitness
-    archive: Archive
-    history: list[dict[str, Any]] = field(default_factory=list)
-    archived_losses: list[NDArray[np.float32]] = field(default_factory=list)
-    incumbent: NDArray[np.float32] | None = None
+    def __init__(self, strategy: Strategy, fitness: Fitness, archive: Archive):
+        self.strategy = strategy
+        self.fitness = fitness
+        unit = np.ones((1, archive.losses.shape[1]))
+        self._before = self._after = Progress(strategy.epoch, archive, unit)
+
+    @property
+    def progress(self) -> Progress:
+        """What the run has found so far."""
+        told = self._after.epoch == self.strategy.epoch
+        return self._after if told else self._before
 
     def attach(self, train: Engine, validation: Engine | None) -> None:
-        """Give the search its rows; members known from other rows are evaluated."""
+        """Give the search its rows; members known from other rows are judged anew."""
         self._train = train
         self._validation = validation
         self._tracked_train = train.with_losses(TRACKED)
         self._tracked_validation = validation and validation.with_losses(TRACKED)
-        if len(self.archive.thetas):
-            self.archive.replace_losses(self.rows.losses(self.archive.thetas))
+        now = self.progress
+        if len(now.archive.thetas):
+            losses = _defined(self.rows.losses(now.archive.thetas))
+            now = replace(now, archive=now.archive.judged_anew(losses))
+            self._before = self._after = now
 
     def detach(self) -> None:
         """Let go of the rows."""
@@ -117,65 +144,74 @@ class Search:
         """The rows that members are judged on: validation rows if there are any."""
         return self._validation or self._train
 
-    @property
-    def n_epochs(self) -> int:
-        """Epochs completed."""
-        return len(self.history)
-
     def epoch(self) -> dict[str, Any]:
         """Sample, evaluate, rank, archive, update. Return the epoch's record."""
         began = time.perf_counter()
+        now = self.progress
         population = self.strategy.ask()
-        sigma = self.strategy.sigma
         # The mean rides along as one more candidate.
         thetas = np.vstack([population, self.strategy.mean]).astype(np.float32)
-        train = self._train.losses(thetas)
-        judged = self._validation.losses(thetas) if self._validation else train
-        measure = lebesgue_measure(_finite(train[:-1]), self.fitness.references)
-        order = self.fitness.order(train[:-1])
+        train = _defined(self._train.losses(thetas))
+        judged = train
+        if self._validation:
+            judged = _defined(self._validation.losses(thetas))
+        order = self.fitness.order(train[:-1], now.references, now.epoch)
         best = int(order[0])
+        finite = train[:-1][np.isfinite(train[:-1]).all(axis=1)]
+        archive = now.archive.updated(judged[:-1], thetas[:-1])
         record = {
-            "sigma": sigma,
-            "measure": measure,
+            "sigma": self.strategy.sigma,
+            "measure": lebesgue_measure(finite, now.references),
+            "archive_measure": archive.measure,
             "incumbent_train": train[best],
             "mean_train": train[-1],
-            **self._tracked("train", self._tracked_train, thetas[best]),
+            **_tracked("train", self._tracked_train, thetas[best]),
         }
-        self.archive.update(judged[:-1], thetas[:-1])
-        if self._validation:
+        if self._tracked_validation:
             record |= {
                 "incumbent_validation": judged[best],
                 "mean_validation": judged[-1],
-                **self._tracked("validation", self._tracked_validation, thetas[best]),
+                **_tracked("validation", self._tracked_validation, thetas[best]),
             }
-        record["archive_measure"] = self.archive.measure
-        self.strategy.tell(order)
-        self.fitness.remember(_finite(train[:-1]))
-        self.incumbent = thetas[best].copy()
-        self.archived_losses.append(judged[:-1].astype(np.float32))
         record["seconds"] = time.perf_counter() - began
-        self.history.append(record)
+        self._before = now
+        self._after = Progress(
+            epoch=now.epoch + 1,
+            archive=archive,
+            references=self.fitness.next_references(now.references, finite),
+            incumbent=thetas[best].copy(),
+            history=(*now.history, record),
+            archived_losses=(*now.archived_losses, judged[:-1].astype(np.float32)),
+        )
+        self.strategy.tell(order)
+        # The record is ours alone until it is returned: the update counts too.
+        record["seconds"] = time.perf_counter() - began
         return record
 
-    def _tracked(
-        self, rows: str, engine: Engine | None, theta: NDArray[np.float32]
-    ) -> dict[str, float]:
-        assert engine is not None
-        values = engine.losses(theta[None])[0]
-        return {
-            f"incumbent_{name}_{rows}": float(value)
-            for name, value in zip(TRACKED, values, strict=True)
-        }
 
-    def history_arrays(self) -> dict[str, NDArray[np.float64]]:
-        """Return the history as one array a quantity, (epochs,) or (epochs, o)."""
-        if not self.history:
-            return {}
-        return {
-            name: np.array([record[name] for record in self.history])
-            for name in self.history[0]
-        }
+def history_arrays(history: tuple[dict[str, Any], ...]) -> dict[str, NDArray]:
+    """Return one array a quantity, (epochs,) or (epochs, o).
+
+    A quantity that some epochs lack (a warm start without validation rows) is NaN
+    there.
+    """
+    samples = {name: value for record in history for name, value in record.items()}
+    return {
+        name: np.array(
+            [record.get(name, np.full_like(sample, np.nan)) for record in history]
+        )
+        for name, sample in samples.items()
+    }
 
 
-def _finite(losses: NDArray[np.float64]) -> NDArray[np.float64]:
-    return losses[np.isfinite(losses).all(axis=1)]
+def _tracked(rows: str, engine: Engine, theta: NDArray[np.float32]) -> dict[str, float]:
+    values = engine.losses(theta[None])[0]
+    return {
+        f"incumbent_{name}_{rows}": float(value)
+        for name, value in zip(TRACKED, values, strict=True)
+    }
+
+
+def _defined(losses: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the losses with −inf, which no loss may be, as undefined."""
+    return np.where(losses == -np.inf, np.nan, losses)

@@ -6,6 +6,8 @@ Callbacks exist from scikit-learn 1.9 on. Before that estimators fit as ever, an
 
 from __future__ import annotations
 
+import inspect
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +23,19 @@ except ImportError:  # scikit-learn < 1.9
     def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
         """Return the method as it is."""
         return method
+
+
+def warn_user(message: str) -> None:
+    """Warn at the line outside this library and scikit-learn that led here."""
+    frame = inspect.currentframe()
+    level = 0
+    while frame is not None:
+        level += 1
+        package = frame.f_globals.get("__name__", "").partition(".")[0]
+        if package not in ("clml", "sklearn"):
+            break
+        frame = frame.f_back
+    warnings.warn(message, UserWarning, stacklevel=level)
 
 
 class EpochCallbacks:
@@ -87,4 +102,10 @@ class EpochCallbacks:
             )
 
 
-__all__ = ["CallbackSupportMixin", "EpochCallbacks", "fit_context", "with_callbacks"]
+__all__ = [
+    "CallbackSupportMixin",
+    "EpochCallbacks",
+    "fit_context",
+    "warn_user",
+    "with_callbacks",
+]

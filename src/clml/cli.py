@@ -14,7 +14,7 @@ def main() -> None:
 
 
 @main.command()
-@click.option("--epochs", default=300, show_default=True, help="Generations.")
+@click.option("--epochs", default=1000, show_default=True, help="Generations.")
 @click.option("--seed", default=0, show_default=True, help="Of data and search.")
 def demo(epochs: int, seed: int) -> None:
     """Train on generated data and print the losses of what came out."""

@@ -437,11 +437,11 @@ Y_GOOD = np.array([[1, 0], [0, 1], [1, 1]])
         ({"Y": [[1, -1], [0, 1]]}, ValueError, r"got the values \[-1, 0, 1\]"),
         ({"Y": [[1, 0.5], [0, 1]]}, ValueError, r"values \[0.0, 0.5, 1.0\]"),
         ({"Y": [[1, np.nan], [0, 1]]}, ValueError, r"values \[0.0, 1.0, nan\]"),
-        ({"Y": [["a", "b"], ["c", "d"]]}, ValueError, r"values \[a, b, c, d\]"),
+        ({"Y": [["a", "b"], ["c", "d"]]}, ValueError, r"values \['a', 'b', 'c', 'd'\]"),
         (
             {"Y": np.array([[1, None], [0, "x"]], dtype=object)},
             ValueError,
-            r"values \[0, 1, None, x\]",
+            r"values \['x', 0, 1, None\]",
         ),
         (
             {"Y": sparse.csr_array([[0, 0], [1, 0], [0, 3]])},

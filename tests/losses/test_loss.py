@@ -202,6 +202,7 @@ def test_a_closing_formula_must_give_one_number_a_candidate():
 def test_missing_formula(base, method):
     class Unfinished(base):
         name = "unfinished"
+        statistics = ("wrong",)
 
     with pytest.raises(TypeError, match=f"Unfinished must define {method}"):
         loss_values(Y, SCORES, losses=(Unfinished,))

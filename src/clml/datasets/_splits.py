@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 from scipy import sparse
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import _num_samples
 
+from .._compiled import compiled
 from .._indicator import check_indicator
 
 Integers = npt.NDArray[np.int64]
@@ -70,7 +70,7 @@ def _n_test_rows(n_samples: int, test_size: float) -> int:
     return min(max(ceil(test_size * n_samples), 1), n_samples - 1)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _choose_part(desire: Integers, room: Integers, tie_break: float) -> int:
     best = -1
     n_tied = 0
@@ -96,7 +96,7 @@ def _choose_part(desire: Integers, room: Integers, tie_break: float) -> int:
     return best
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _hand_out(
     row_pointers: Integers,
     row_labels: Integers,

@@ -5,16 +5,15 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from concurrent.futures import Executor, wait
-from contextlib import contextmanager
 from itertools import repeat
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
 
 from ..losses import LossSet, RowTargets, Statistics, get_losses
 from ..network import Layout, Rows, Scaling, Weights, block_logits
+from ._blas import single_threaded_blas
 from ._blocks import BLOCK_CANDIDATES, Task, cut, rows_per_block
 
 # Multiply-adds below which handing tasks to threads costs more than they save.
@@ -99,6 +98,7 @@ class NumpyEngine:
         """Return the losses (population, o) of candidates (population, n)."""
         return self.loss_set.close(self.evaluate(thetas))
 
+    @single_threaded_blas()
     def evaluate(self, thetas: NDArray[np.floating]) -> Statistics:
         """Return the statistics of candidates (population, n)."""
         n_shards = len(cut(1, self.n_rows))
@@ -126,6 +126,7 @@ class NumpyEngine:
         statistics.matrix_losses = matrix_losses
         return statistics
 
+    @single_threaded_blas()
     def scores(self, thetas: NDArray[np.floating]) -> NDArray:
         """Return the logits (population, rows, K) of candidates (population, n)."""
         shape = (len(thetas), self.n_rows, self.layout.n_labels)
@@ -195,16 +196,3 @@ class NumpyEngine:
             for future in futures:
                 future.cancel()
             wait(futures)
-
-
-_controller: ThreadpoolController | None = None
-
-
-@contextmanager
-def single_threaded_blas() -> Iterator[None]:
-    """Keep BLAS to one thread: its threads would compete with ours and round apart."""
-    global _controller
-    if _controller is None:  # looking the libraries up costs milliseconds
-        _controller = ThreadpoolController()
-    with _controller.limit(limits=1, user_api="blas"):
-        yield

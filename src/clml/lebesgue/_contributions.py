@@ -6,8 +6,8 @@ from typing import Literal
 import moocore
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from .._compiled import compiled
 from ._dominance import maximal
 from ._inputs import (
     BoolArray,
@@ -29,7 +29,7 @@ Method = Literal["exact", "monte_carlo"]
 METHODS = ("exact", "monte_carlo")
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _classify(points: FloatArray) -> tuple[BoolArray, BoolArray, IntArray]:
     """Sort out who can contribute, and who shadows whom.
 

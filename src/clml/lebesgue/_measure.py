@@ -3,8 +3,8 @@
 import moocore
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from .._compiled import compiled
 from ._dominance import maximal
 from ._inputs import (
     BoolArray,
@@ -17,7 +17,7 @@ from ._inputs import (
 )
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _below_some(losses: FloatArray, references: FloatArray) -> BoolArray:
     """Return which rows (m, o) lie strictly below some reference (r, o)."""
     below = np.zeros(len(losses), dtype=np.bool_)
@@ -49,7 +49,7 @@ def check_span(points: FloatArray, references: FloatArray) -> None:
     box_volume(points.min(axis=0), references.max(axis=0))
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _area(above: FloatArray, not_above: FloatArray, below: FloatArray) -> float:
     """Area of a region (see `region_volume`) in the first two columns."""
     if len(above) == 0 or len(below) == 0:
@@ -84,7 +84,7 @@ def _area(above: FloatArray, not_above: FloatArray, below: FloatArray) -> float:
         x = x_next
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def region_volume(
     above: FloatArray, not_above: FloatArray, below: FloatArray, n_columns: int
 ) -> float:

@@ -3,8 +3,8 @@
 from functools import cached_property
 
 import numpy as np
-from numba import njit
 
+from .._compiled import compiled
 from ._inputs import (
     FloatArray,
     IntArray,
@@ -15,7 +15,7 @@ from ._inputs import (
 from ._measure import covering_rows
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _count_alone(
     samples: FloatArray, losses: FloatArray, references: FloatArray
 ) -> IntArray:

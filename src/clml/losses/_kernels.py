@@ -13,18 +13,16 @@ of their own.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from .._compiled import compiled
 
 # Columns of the totals; the names are those of ``_statistics.SCALAR_STATISTICS``.
 WRONG, HITS, PREDICTED, RELEVANT, SUBSET, JACCARD, EXAMPLE_F1 = range(7)
 LRAP, RANKING, COVERAGE, ONE_ERROR, CROSS_ENTROPY, ROW_LOG_LOSS = range(7, 13)
 N_COLUMNS = 13
 
-# Sums of counts may be reordered (they are exact); NaN must keep its meaning.
-_FASTMATH = {"reassoc", "nsz", "contract"}
 
-
-@njit(nogil=True, cache=True, error_model="numpy", fastmath=_FASTMATH)
+@compiled(reorder=True)
 def _count_at_least(scores, value):  # type: ignore[no-untyped-def]
     count = np.float32(0)
     for k in range(scores.shape[0]):
@@ -32,7 +30,7 @@ def _count_at_least(scores, value):  # type: ignore[no-untyped-def]
     return count
 
 
-@njit(nogil=True, cache=True, error_model="numpy", fastmath=_FASTMATH)
+@compiled(reorder=True)
 def _count_above(scores, value):  # type: ignore[no-untyped-def]
     count = np.float32(0)
     for k in range(scores.shape[0]):
@@ -40,7 +38,7 @@ def _count_above(scores, value):  # type: ignore[no-untyped-def]
     return count
 
 
-@njit(nogil=True, cache=True, error_model="numpy", fastmath=_FASTMATH)
+@compiled(reorder=True)
 def _count_nan(scores):  # type: ignore[no-untyped-def]
     count = np.float32(0)
     for k in range(scores.shape[0]):
@@ -48,12 +46,12 @@ def _count_nan(scores):  # type: ignore[no-untyped-def]
     return count
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@compiled
 def _log_expit(z):  # type: ignore[no-untyped-def]
     return min(z, 0.0) - np.log1p(np.exp(-abs(z)))
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@compiled
 def _add_ranking(scores, relevant, weight, ks, totals):  # type: ignore[no-untyped-def]
     """Statistics of the order of the scores; ``relevant`` are those of the row."""
     n_labels = scores.shape[0]
@@ -90,7 +88,7 @@ def _add_ranking(scores, relevant, weight, ks, totals):  # type: ignore[no-untyp
         totals[ONE_ERROR] += weight
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@compiled
 def _add_probability(scores, truth, weight, totals):  # type: ignore[no-untyped-def]
     """Cross-entropies of the row; the sigmoid of a score is its probability."""
     n_labels = scores.shape[0]
@@ -118,7 +116,7 @@ def _add_probability(scores, truth, weight, totals):  # type: ignore[no-untyped-
     totals[ROW_LOG_LOSS] += weight * row
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@compiled
 def accumulate(  # type: ignore[no-untyped-def]
     scores,
     start,

@@ -32,6 +32,9 @@ class Loss:
     role : {"objective", "tracked", "evaluation"}
         Whether the loss may be optimised, is only followed along a run, or is for
         evaluation alone.
+    additive : bool
+        Whether the loss follows from sums over rows, and so can be computed in chunks
+        and over several machines.
 
     Examples
     --------
@@ -51,6 +54,7 @@ class Loss:
     name: str
     statistics: tuple[str | Statistic, ...] = ()
     role: ClassVar[Role] = "objective"
+    additive: ClassVar[bool] = True
 
     def close(self, sums: Sums, weight: float, n_labels: int) -> NDArray[np.float64]:
         """Turn the sums of the statistics into the loss.
@@ -88,11 +92,6 @@ class Loss:
                 )
         return tuple(found)
 
-    @property
-    def additive(self) -> bool:
-        """Whether the loss follows from sums over rows."""
-        return True
-
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
@@ -104,10 +103,7 @@ class MatrixLoss(Loss):
     or over several machines.
     """
 
-    @property
-    def additive(self) -> bool:
-        """Whether the loss follows from sums over rows: it does not."""
-        return False
+    additive: ClassVar[bool] = False
 
     def evaluate(
         self,

@@ -88,7 +88,11 @@ class LossSet:
         for loss in losses:
             loss.check(n_labels)
         self._needed = needed = _union_of_statistics(losses)
-        ks = sorted(int(name[len(_TOP_HITS) :]) for name in needed if _TOP_HITS in name)
+        ks = sorted(
+            int(name.removeprefix(_TOP_HITS))
+            for name in needed
+            if name.startswith(_TOP_HITS) and built_in_statistic(name)
+        )
         self._ks = np.array(ks, dtype=np.int64)
         self._top_column = {
             f"{_TOP_HITS}{k}": kernels.N_COLUMNS + i for i, k in enumerate(ks)
@@ -213,14 +217,20 @@ class LossSet:
         self, scores: NDArray[np.floating], targets: RowTargets
     ) -> dict[str, NDArray[np.float64]]:
         """Compute the losses that are no sums, from the scores (population, n, K)."""
-        weight = targets.weight if targets.weighted else None
-        undefined = np.isnan(scores).any(axis=(1, 2)) if self.matrix_losses else None
+        if not self.matrix_losses:
+            return {}
+        # A user's function gets to read, not to write.
+        scores, truth, weight = (
+            _read_only(array) for array in (scores, targets.dense, targets.weight)
+        )
+        undefined = np.isnan(scores).any(axis=(1, 2))
+        given = weight if targets.weighted else None
         return {
             loss.name: np.array(
                 [
                     np.nan
-                    if undefined is not None and undefined[p]
-                    else loss.evaluate(targets.dense, s, weight, self.threshold)
+                    if undefined[p]
+                    else loss.evaluate(truth, s, given, self.threshold)
                     for p, s in enumerate(scores)
                 ]
             )
@@ -247,11 +257,20 @@ class LossSet:
         return values
 
 
+def _read_only(array: NDArray) -> NDArray:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
 def _union_of_statistics(losses: tuple[Loss, ...]) -> dict[str, Statistic]:
     """Return the statistics that the losses need, each name for one of them only."""
     needed: dict[str, Statistic] = {}
     for loss in losses:
-        for statistic in loss.resolved_statistics():
+        statistics = loss.resolved_statistics()
+        if not statistics and not isinstance(loss, MatrixLoss):
+            raise ValueError(f"The loss {loss.name!r} names no statistics.")
+        for statistic in statistics:
             name = statistic.name
             known = needed.setdefault(name, built_in_statistic(name) or statistic)
             if known != statistic:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Any, TypeVar
 
 from . import _definitions as built_in
@@ -110,7 +110,8 @@ def _by_name(name: str) -> Loss:
 
 def get_losses(losses: Any) -> tuple[Loss, ...]:
     """Return several losses, at least one, with distinct names."""
-    if isinstance(losses, str) or not isinstance(losses, Iterable):
+    # A set has no order, and the order of the losses is that of the columns.
+    if isinstance(losses, str | Set | Mapping) or not isinstance(losses, Iterable):
         raise TypeError(
             "losses must be a sequence of losses such as ('hamming', 'lrap'), "
             f"got {losses!r}."

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._indicator import check_indicator
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RowTargets:
     """True labels of n rows: an indicator matrix, its relevant labels, row weights.
 

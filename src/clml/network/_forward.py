@@ -14,7 +14,7 @@ from ._layout import Layout
 from ._scaling import Scaling
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Rows:
     """Input rows in the form the network reads: with the bias' column of ones.
 
@@ -51,12 +51,18 @@ class Rows:
             arrays = (X.data.astype(np.float64), X.indices, X.indptr)
             return cls(None, arrays, scaling, n)
         with_ones = np.empty((n, d + 1), dtype=dtype)
-        with_ones[:, :d] = scaling.apply(X)
+        with np.errstate(over="ignore"):  # checked below
+            with_ones[:, :d] = scaling.apply(X)
         with_ones[:, d] = 1
+        if not np.isfinite(with_ones).all():
+            raise ValueError(
+                "X must stay finite when scaled and stored as "
+                f"{np.dtype(dtype).name}, got values up to {np.abs(X).max():.3g}."
+            )
         return cls(with_ones, None, scaling, n)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Weights:
     """The weights of some candidates, laid out for the products of a block.
 
@@ -153,12 +159,13 @@ def forward(
         raise ValueError(f"X must have {layout.n_features} features, got {X.shape[1]}.")
     single = thetas.ndim == 1
     population: NDArray = np.atleast_2d(thetas).astype(dtype)
-    rows = Rows.from_features(X, scaling, dtype)
-    weights = Weights.from_thetas(population, layout, rows)
-    logits: NDArray = np.empty(
-        (len(population), rows.n_rows, layout.n_labels), dtype=dtype
-    )
-    for start in range(0, rows.n_rows, block_rows):
-        stop = min(start + block_rows, rows.n_rows)
-        logits[:, start:stop] = block_logits(weights, rows, start, stop)
+    n_rows = X.shape[0]
+    logits: NDArray = np.empty((len(population), n_rows, layout.n_labels), dtype=dtype)
+    weights = None
+    for start in range(0, n_rows, block_rows):
+        stop = min(start + block_rows, n_rows)
+        rows = Rows.from_features(X[start:stop], scaling, dtype)
+        if weights is None:
+            weights = Weights.from_thetas(population, layout, rows)
+        logits[:, start:stop] = block_logits(weights, rows, 0, stop - start)
     return logits[0] if single else logits

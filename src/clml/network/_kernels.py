@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from .._compiled import compiled
 
 # Added to the standard deviation of a row (method: γ), so that a constant row is 0.
 TINY = 1e-10
@@ -28,12 +29,7 @@ def activate(values: NDArray, out: NDArray) -> None:
     _logistic_of_exponential(out)
 
 
-@njit(
-    nogil=True,
-    cache=True,
-    error_model="numpy",
-    fastmath={"reassoc", "nsz", "contract"},
-)
+@compiled(reorder=True)
 def _negated_standardised(values, out):  # type: ignore[no-untyped-def]
     population, c, rows = values.shape
     kind = out.dtype.type
@@ -66,7 +62,7 @@ def _negated_standardised(values, out):  # type: ignore[no-untyped-def]
         out[p, c, :] = kind(0)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@compiled
 def _logistic_of_exponential(out):  # type: ignore[no-untyped-def]
     """Turn e^(-z) into 1 / (1 + e^(-z)), and the last entries into 1."""
     population, c, rows = out.shape
@@ -79,7 +75,7 @@ def _logistic_of_exponential(out):  # type: ignore[no-untyped-def]
         out[p, c - 1, :] = one
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@compiled
 def sparse_product(data, indices, indptr, start, rows, matrix, out):  # type: ignore[no-untyped-def]
     """Multiply rows ``start`` to ``start + rows`` of a CSR matrix by (X, 1) · matrix.
 

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Scaling:
     """Features are used as (x − mean) / scale.
 
@@ -40,23 +40,28 @@ class Scaling:
         """Take mean and standard deviation of the columns; constant ones keep scale 1.
 
         The deviation is the population's, and weights are frequencies. A column is
-        constant if it holds one value: rounding would leave its deviation just above
-        zero, and dividing by that would blow up the first other value to come.
+        constant if its values differ by rounding at most: dividing by such a deviation
+        would blow up the first other value to come.
         """
         weight = np.ones(X.shape[0]) if sample_weight is None else sample_weight
         share = weight / weight.sum()
         if sp.issparse(X):
-            X = X.tocsc(copy=True)
+            X = X.tocsc(copy=True).astype(np.float64)
             X.sum_duplicates()
             low, high = (m.toarray().ravel() for m in (X.min(axis=0), X.max(axis=0)))
             mean = np.asarray(X.T @ share).ravel()
-            deviation = _sparse_deviation(X, share, mean)
         else:
             X = np.asarray(X, dtype=np.float64)
             low, high = X.min(axis=0), X.max(axis=0)
             mean = share @ X
-            deviation = np.sqrt(share @ (X - mean) ** 2)
-        constant = low == high
+        size = np.maximum(np.abs(low), np.abs(high))
+        constant = high - low <= 10 * np.finfo(np.float64).eps * size
+        # Squares of what lies within [-1, 1] neither overflow nor vanish.
+        reach = np.where(constant, 1.0, np.maximum(high - mean, mean - low))
+        if sp.issparse(X):
+            deviation = reach * _sparse_deviation(X, share, mean, reach)
+        else:
+            deviation = reach * np.sqrt(share @ ((X - mean) / reach) ** 2)
         return cls(np.where(constant, low, mean), np.where(constant, 1.0, deviation))
 
     def apply(self, X: NDArray) -> NDArray[np.float64]:
@@ -72,15 +77,15 @@ class Scaling:
 
 
 def _sparse_deviation(
-    X: sp.csc_matrix | sp.csc_array, share: NDArray, mean: NDArray
+    X: Any, share: NDArray, mean: NDArray, reach: NDArray
 ) -> NDArray[np.float64]:
-    """Return the deviation of sparse columns: stored entries, then the zeros."""
+    """Return the deviation of sparse columns over reach: stored entries, then zeros."""
     columns = np.repeat(np.arange(X.shape[1]), np.diff(X.indptr))
     w = share[X.indices]
-    stored = w * (X.data - mean[columns]) ** 2
+    stored = w * ((X.data - mean[columns]) / reach[columns]) ** 2
     size = X.shape[1]
     variance = np.bincount(columns, weights=stored, minlength=size)
     zeros = 1.0 - np.bincount(columns, weights=w, minlength=size)
     # Where every row is stored the difference is rounding, and a large mean shows it.
     zeros[np.diff(X.indptr) == X.shape[0]] = 0.0
-    return np.sqrt(variance + np.maximum(zeros, 0.0) * mean**2)
+    return np.sqrt(variance + np.maximum(zeros, 0.0) * (mean / reach) ** 2)
