@@ -8,13 +8,8 @@ NAMES = ("hamming", "lrap", "micro_f1")
 
 def make_front(losses, names=NAMES):
     losses = np.asarray(losses, dtype=float)
-    m = len(losses)
-    return ParetoFront(
-        losses=losses,
-        loss_names=names,
-        theta=np.zeros((m, 4), dtype=np.float32),
-        temperature=np.ones(m),
-    )
+    theta = np.zeros((len(losses), 4), dtype=np.float32)
+    return ParetoFront(losses=losses, loss_names=names, theta=theta)
 
 
 # Extremes in each loss, and member 3 near all three best values at once.
@@ -87,3 +82,15 @@ def test_a_single_member_is_always_chosen():
 def test_bad_choices_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         FRONT.select(**arguments)
+
+
+def test_temperatures_are_one_if_not_given():
+    np.testing.assert_array_equal(FRONT.temperature, np.ones(4))
+
+
+@pytest.mark.parametrize(
+    ("shape", "n_names", "n_thetas"), [((2, 3), 2, 2), ((2, 3), 3, 1), ((0, 3), 3, 0)]
+)
+def test_shapes_must_fit(shape, n_names, n_thetas):
+    with pytest.raises(ValueError, match="A front needs losses"):
+        ParetoFront(np.ones(shape), NAMES[:n_names], np.ones((n_thetas, 4)))

@@ -25,7 +25,8 @@ class ParetoFront:
     theta : float32 array (m, n)
         The weights of each member.
     temperature : float64 array (m,)
-        What the logits of each member are divided by to make probabilities.
+        What the logits of each member are divided by to make probabilities; ones if
+        not given.
 
     Examples
     --------
@@ -35,7 +36,6 @@ class ParetoFront:
     ...     losses=np.array([[0.1, 0.9], [0.2, 0.3], [0.8, 0.25]]),
     ...     loss_names=("hamming", "lrap"),
     ...     theta=np.zeros((3, 5), dtype=np.float32),
-    ...     temperature=np.ones(3),
     ... )
     >>> front.select("hamming"), front.select("knee"), front.select("lrap")
     (0, 1, 2)
@@ -46,7 +46,19 @@ class ParetoFront:
     losses: NDArray[np.float64]
     loss_names: tuple[str, ...]
     theta: NDArray[np.float32]
-    temperature: NDArray[np.float64]
+    temperature: NDArray[np.float64] = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        if self.temperature is None:
+            object.__setattr__(self, "temperature", np.ones(len(self.losses)))
+        shapes = (self.losses.shape, self.theta.shape[:1], self.temperature.shape)
+        m = len(self.losses)
+        if shapes != ((m, len(self.loss_names)), (m,), (m,)) or m == 0:
+            raise ValueError(
+                "A front needs losses (m, o), o loss_names, theta (m, n) and "
+                f"temperature (m,) with m at least 1, got shapes {shapes} and "
+                f"{len(self.loss_names)} names."
+            )
 
     def __len__(self) -> int:
         return len(self.losses)

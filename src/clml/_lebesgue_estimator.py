@@ -221,7 +221,6 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
             losses=losses,
             loss_names=tuple(loss.name for loss in get_losses(self.losses)),
             theta=thetas,
-            temperature=np.ones(len(thetas)),
         )
         which = "mean" if rows.validation is None else self.incumbent
         alternatives = {"final": (final, 1.0), "mean": (mean, 1.0)}
