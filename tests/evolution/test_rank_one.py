@@ -52,7 +52,8 @@ class DenseTwin:
         return mean + sigma * y, sigma * np.exp(min(1, growth))
 
 
-@pytest.mark.parametrize("n", [1, 2, 5, 13, 30])
+# Above 64 the paths' products are kept; at 2n paths they are folded.
+@pytest.mark.parametrize("n", [1, 2, 5, 13, 30, 80])
 @pytest.mark.parametrize("fitness", ["linear", "ellipsoid"])
 def test_equals_the_dense_recursion(n, fitness):
     # A linear function makes the path long, so that h_sigma stops it.
@@ -129,6 +130,9 @@ def test_uses_lanczos_and_folds_above_the_dense_order():
         ("ellipsoid", 10),
         ("rosenbrock", 10),
         ("ellipsoid", 20),
+        ("rosenbrock", 20),
+        ("ellipsoid", 40),
+        ("rosenbrock", 40),
     ],
 )
 def test_as_fast_as_cma(evaluation_ratio, name, n):
