@@ -4,23 +4,34 @@ VENV    ?= .venv
 PYTHON  ?= python3
 BIN     := $(VENV)/bin
 STAMP   := $(VENV)/.installed
+CORE    := $(VENV)/.core
 JOBS    ?= 2
 
 .PHONY: help demo test bench lint format wheel-test clean
 
 help:
-	@echo "make demo    train on embedded data and print a table"
+	@echo "make demo    train on generated data and print a table"
 	@echo "make test    the whole test suite"
 	@echo "make bench   the speed table"
 	@echo "make lint    ruff, mypy, codespell"
+	@echo "make format  let ruff mend what it can"
 	@echo "make wheel-test   build the wheel, install it alone, try it"
+	@echo "make clean   remove what the tools left"
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing clml, every extra and the tools into $(VENV): some minutes ..."
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
 	touch $@
 
-demo: $(STAMP)
+# The library and its few core dependencies: all that the demonstration needs.
+$(CORE): pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing clml into $(VENV) ..."
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	touch $@
+
+demo: $(CORE)
 	$(BIN)/clml demo
 
 test: $(STAMP)

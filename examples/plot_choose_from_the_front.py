@@ -19,7 +19,7 @@ from clml.datasets import iterative_train_test_split
 from clml.losses import loss_values
 
 X, Y = make_multilabel_classification(
-    n_samples=800, n_features=20, n_classes=6, n_labels=2, random_state=1
+    n_samples=800, n_features=20, n_classes=6, n_labels=2, random_state=2
 )
 X_train, X_test, Y_train, Y_test = iterative_train_test_split(
     X, Y, test_size=0.3, random_state=0

@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
@@ -602,6 +602,7 @@ Y_OK = np.tile([[1, 0, 1], [0, 1, 0]], (5, 1))
         ({"max_front": 0}, X_OK, Y_OK, "'max_front'"),
         ({"max_front": 3}, X_OK, Y_OK, "max_front must be greater .* 3.*Got 3"),
         ({"losses": {"lrap", "hamming"}}, X_OK, Y_OK, "'losses'"),
+        ({"n_jobs": 0}, X_OK, Y_OK, "n_jobs must be"),
         ({"ties": "deep"}, X_OK, Y_OK, "'ties'.*'depth'"),
         ({"covariance": "dense"}, X_OK, Y_OK, "'covariance'"),
         ({"incumbent": "best"}, X_OK, Y_OK, "incumbent must be one of"),
@@ -629,7 +630,7 @@ def test_bad_input_is_refused(settings, X, y, message):
         ({"X_val": X_OK}, "y_val is None"),
         ({"y_val": Y_OK}, "X_val is None"),
         ({"X_val": X_OK[:, :3], "y_val": Y_OK}, "3 features"),
-        ({"X_val": X_OK, "y_val": Y_OK[:, :2]}, "y_val must have 3 labels.*got 2"),
+        ({"X_val": X_OK, "y_val": Y_OK[:, :2]}, "y_val must have the 3 labels.*got 2"),
         ({"X_val": X_OK, "y_val": Y_OK + 1}, r"y_val must be .*values \[1, 2\]"),
         ({"sample_weight": np.ones(9)}, "sample_weight"),
         ({"sample_weight": -np.ones(10)}, "sample_weight"),
@@ -668,7 +669,7 @@ def test_warm_start_refuses_other_shapes(small_data):
     clf = quick(max_epochs=2, warm_start=True).fit(X, Y)
     with pytest.raises(ValueError, match="features"):
         clf.fit(X[:, :5], Y)
-    with pytest.raises(ValueError, match="must have 4 labels"):
+    with pytest.raises(ValueError, match="must have the 4 labels"):
         clf.fit(X, Y[:, :2])
 
 
@@ -734,7 +735,9 @@ def test_losses_that_are_never_defined_are_an_error(small_data):
     def undefined(Y, scores):
         return np.nan
 
-    with pytest.raises(ValueError, match="No candidate of 2 epochs had defined losses"):
+    with pytest.raises(
+        ValueError, match="No candidate of the first epoch had defined losses"
+    ):
         quick(max_epochs=2, losses=("hamming", undefined)).fit(*small_data)
 
 
@@ -767,3 +770,25 @@ def test_the_warning_points_at_the_caller(small_data):
     with pytest.warns(UserWarning, match="constant") as caught:
         quick(max_epochs=1).fit(X, Y * [[1, 0, 1, 1]])
     assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_proba", "decision_function"])
+def test_cross_val_predict(small_data, method):
+    X, Y = small_data
+    found = cross_val_predict(quick(max_epochs=3), X, Y, cv=3, method=method)
+    assert found.shape == Y.shape
+    one = cross_val_predict(quick(max_epochs=3), X, Y[:, 0], cv=3, method=method)
+    assert one.shape == ((120, 2) if method == "predict_proba" else (120,))
+
+
+def test_a_loss_outside_its_range_is_named(small_data):
+    def too_large(Y, scores):
+        return 5.0
+
+    with pytest.warns(UserWarning, match="'too_large' takes values from 5 to 5"):
+        quick(max_epochs=2, losses=("hamming", too_large)).fit(*small_data)
+
+
+def test_losses_as_one_string():
+    with pytest.raises(TypeError, match=r"such as \('hamming', 'lrap'\)"):
+        quick(losses="hamming").fit(X_OK, Y_OK)

@@ -18,5 +18,5 @@ def test_losses_are_listed():
 def test_demo_prints_a_table():
     result = CliRunner().invoke(main, ["demo", "--epochs", "3"])
     assert result.exit_code == 0, result.output
-    for word in ("hamming", "logistic regression", "select('lrap')", "front has"):
+    for word in ("hamming", "logistic regression", "select('lrap')", "a front of"):
         assert word in result.output

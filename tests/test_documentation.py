@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from clml.losses import list_losses
+
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
 
@@ -42,3 +44,14 @@ def test_readme_links():
 def test_example_runs(path, tmp_path):
     run(str(path), str(tmp_path / "picture.png"), cwd=tmp_path)
     assert (tmp_path / "picture.png").stat().st_size > 10_000
+
+
+def test_readme_counts_the_losses():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    n, tracked, evaluation = (
+        len(list_losses(role=role)) for role in ("objective", "tracked", "evaluation")
+    )
+    expected = (
+        f"{n} losses to optimise, {tracked} to follow and {evaluation} for evaluation"
+    )
+    assert expected in text

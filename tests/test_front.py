@@ -94,3 +94,8 @@ def test_temperatures_are_one_if_not_given():
 def test_shapes_must_fit(shape, n_names, n_thetas):
     with pytest.raises(ValueError, match="A front needs losses"):
         ParetoFront(np.ones(shape), NAMES[:n_names], np.ones((n_thetas, 4)))
+
+
+def test_weights_must_be_a_mapping():
+    with pytest.raises(TypeError, match="weights must map loss names to numbers"):
+        FRONT.select(weights=[1, 1, 1])

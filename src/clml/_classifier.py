@@ -77,7 +77,9 @@ class CLMLClassifier(LebesgueEstimator):
     Parameters
     ----------
     losses : sequence of str, Loss or callable, default=("hamming", "lrap", "micro_f1")
-        What to minimise; see :func:`clml.losses.list_losses`.
+        What to minimise, each in [0, 1]; see :func:`clml.losses.list_losses`. A
+        function is called as ``f(Y, scores)``: a label is predicted where its score is
+        positive, so a metric of decisions is ``lambda Y, S: metric(Y, S > 0)``.
     embedding_dim : int, default=20
         Width C of the network, at least 2.
     n_layers : int, default=1
@@ -100,7 +102,7 @@ class CLMLClassifier(LebesgueEstimator):
         Samples of Monte Carlo contributions.
     covariance : {"rank_one", "separable", "full", "cma"}, default="rank_one"
         The search distribution; "full" is for small networks, "cma" uses the package
-        of that name.
+        of that name (extra ``cma``).
     sigma0 : float, default=1.0
         Initial step size.
     validation_fraction : float, default=0.2
@@ -189,7 +191,7 @@ class CLMLClassifier(LebesgueEstimator):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "losses": [list, tuple, np.ndarray],
+        "losses": [list, tuple, np.ndarray, str],
         "embedding_dim": [Interval(Integral, 2, None, closed="left")],
         "n_layers": [Interval(Integral, 1, None, closed="left")],
         "max_epochs": [Interval(Integral, 1, None, closed="left")],
@@ -299,6 +301,12 @@ class CLMLClassifier(LebesgueEstimator):
         Returns
         -------
         self
+
+        Notes
+        -----
+        The first fit after an installation compiles its kernels, which takes some
+        seconds, once. ``verbose=1`` prints a line an epoch; with scikit-learn 1.9 or
+        newer ``set_callbacks(sklearn.callback.ProgressBar())`` shows progress.
         """
         losses = self._check_losses()
         continued = self._search_to_continue()

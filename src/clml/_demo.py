@@ -56,8 +56,11 @@ def run_demo(max_epochs: int = 1000, seed: int = 0) -> None:
     console.print(table)
     seconds = clf.history_["seconds"]
     console.print(
-        f"The front has {len(clf.front_)} models to choose from. An epoch of "
-        f"{clf.population_size_} candidates took {1e3 * np.median(seconds):.1f} ms."
+        f"One fit, and a front of {len(clf.front_)} models to choose from afterwards: "
+        "select() gives the one for a loss or for a weighting of them. These labels "
+        "are close to linear in the features, the home ground of logistic regression. "
+        f"An epoch of {clf.population_size_} candidates took "
+        f"{1e3 * np.median(seconds):.1f} ms."
     )
 
 

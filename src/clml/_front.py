@@ -124,6 +124,11 @@ class ParetoFront:
         )
 
     def _weight_vector(self, weights: Mapping[str, float]) -> NDArray[np.float64]:
+        if not isinstance(weights, Mapping):
+            raise TypeError(
+                "weights must map loss names to numbers, such as "
+                f"{{{self.loss_names[0]!r}: 1.0}}, got {weights!r}."
+            )
         vector = np.zeros(len(self.loss_names))
         for name, weight in weights.items():
             vector[self._loss_index(name)] = weight

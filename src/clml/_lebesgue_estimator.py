@@ -20,9 +20,9 @@ from ._calibration import fit_temperatures
 from ._front import RULES, ParetoFront
 from ._multilabel import MultiLabelMixin
 from ._rows import FitRows, Part
-from ._search import Search, history_arrays
+from ._search import Progress, Search, history_arrays
 from ._sklearn_compat import CallbackSupportMixin, EpochCallbacks, warn_user
-from .losses import Loss, get_losses
+from .losses import Loss, get_losses, list_losses
 
 
 class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
@@ -53,8 +53,10 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
         Returns
         -------
         CLMLClassifier
-            It shares the front and the history; nothing is fitted again. A warm
-            start continues from this estimator, not from the copy.
+            It shares the front and the history; nothing is fitted again. Its
+            parameters are those of this estimator: fitted anew, it predicts with
+            ``incumbent``. A warm start continues from this estimator, not from the
+            copy.
         """
         check_is_fitted(self)
         chosen = copy.copy(self)
@@ -72,10 +74,14 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
         losses = get_losses(self.losses)
         for loss in losses:
             if loss.role != "objective":
+                reason = (
+                    "has no upper bound"
+                    if loss.role == "tracked"
+                    else "ranks rows against each other, which is for evaluation alone"
+                )
                 raise ValueError(
-                    f"losses holds {loss.name!r}, a loss for {loss.role} use: it is "
-                    "not bounded by 1 or not a loss of decisions and rankings, and "
-                    "cannot be optimised by its Lebesgue measure."
+                    f"losses holds {loss.name!r}, which {reason}: it cannot be "
+                    f"optimised. These can: {list_losses(role='objective')}."
                 )
         names = tuple(loss.name for loss in losses)
         reserved = ("final", "mean", *RULES)
@@ -130,6 +136,8 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
 
     @contextmanager
     def _threads(self) -> Iterator[ThreadPoolExecutor | None]:
+        if self.n_jobs == 0:
+            raise ValueError("n_jobs must be a number of threads, -1 or None, got 0.")
         n_threads = effective_n_jobs(self.n_jobs)
         if n_threads == 1:
             yield None
@@ -150,6 +158,8 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
                 context = callbacks.begin_epoch()
                 record = search.epoch()
                 epoch += 1
+                if epoch == 1:
+                    self._check_first_losses(search.progress)
                 if self.verbose:
                     print(_epoch_line(epoch, record), flush=True)
                 if record["archive_measure"] > best_measure:
@@ -165,6 +175,19 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
         except KeyboardInterrupt as interrupt:
             return interrupt
         return None
+
+    def _check_first_losses(self, progress: Progress) -> None:
+        """Refuse losses that are never defined; warn of those outside [0, 1]."""
+        losses = progress.archived_losses[0]
+        _check_defined(progress)
+        for loss, values in zip(get_losses(self.losses), losses.T, strict=True):
+            values = values[np.isfinite(values)]
+            if len(values) and (values.min() < -1e-6 or values.max() > 1 + 1e-6):
+                warn_user(
+                    f"The loss {loss.name!r} takes values from {values.min():.3g} to "
+                    f"{values.max():.3g}. The search measures what lies between a loss "
+                    "and 1, so losses should be in [0, 1]."
+                )
 
     def _run_search(
         self,
@@ -210,12 +233,6 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
         if not progress.epoch:  # interrupted before the first epoch was complete
             archive = archive.updated(search.rows.losses(mean[None]), mean[None])
         losses, thetas = archive.front()
-        if not len(losses):
-            raise ValueError(
-                f"No candidate of {progress.epoch} epochs had defined losses. The "
-                "features may be out of range (standardize them), or a loss function "
-                "may return NaN."
-            )
         final = mean if progress.incumbent is None else progress.incumbent
         front = ParetoFront(
             losses=losses,
@@ -249,6 +266,14 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
             "_alternatives": alternatives,
             **_chosen(front, alternatives, which, None),
         }
+
+
+def _check_defined(progress: Progress) -> None:
+    if not len(progress.archive.losses):
+        raise ValueError(
+            "No candidate of the first epoch had defined losses. The features may be "
+            "out of range (standardize them), or a loss function may return NaN."
+        )
 
 
 def _chosen(

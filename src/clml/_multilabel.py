@@ -15,6 +15,19 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ._indicator import check_indicator
 
 
+class LabelClasses(list[NDArray]):
+    """The classes of each label: a list that can tell its shape.
+
+    ``cross_val_predict`` compares that shape with the columns of what one array of
+    probabilities or scores holds.
+    """
+
+    @property
+    def shape(self) -> tuple[int]:
+        """Return (K,)."""
+        return (len(self),)
+
+
 class MultiLabelMixin(ClassifierMixin):
     """Turns targets into an indicator and logits into the shapes of scikit-learn.
 
@@ -44,7 +57,9 @@ class MultiLabelMixin(ClassifierMixin):
             Y = check_indicator(y, "y")
             if names is None:
                 names = [f"label{k}" for k in range(Y.shape[1])]
-            self.classes_: Any = [np.array([0, 1]) for _ in range(Y.shape[1])]
+            self.classes_: Any = LabelClasses(
+                np.array([0, 1]) for _ in range(Y.shape[1])
+            )
         else:
             y = column_or_1d(y)
             check_classification_targets(y)
@@ -73,8 +88,8 @@ class MultiLabelMixin(ClassifierMixin):
             Y = check_indicator(y, argument)
             if Y.shape[1] != self.n_labels_:
                 raise ValueError(
-                    f"{argument} must have {self.n_labels_} labels as y has, "
-                    f"got {Y.shape[1]}."
+                    f"{argument} must have the {self.n_labels_} labels that were "
+                    f"fitted, got {Y.shape[1]}."
                 )
             return Y
         y = column_or_1d(y)

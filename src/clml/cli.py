@@ -14,8 +14,20 @@ def main() -> None:
 
 
 @main.command()
-@click.option("--epochs", default=1000, show_default=True, help="Generations.")
-@click.option("--seed", default=0, show_default=True, help="Of data and search.")
+@click.option(
+    "--epochs",
+    type=click.IntRange(min=1),
+    default=1000,
+    show_default=True,
+    help="Generations.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Of data and search.",
+)
 def demo(epochs: int, seed: int) -> None:
     """Train on generated data and print the losses of what came out."""
     from ._demo import run_demo

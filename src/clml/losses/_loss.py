@@ -40,13 +40,16 @@ class Loss:
     --------
     The share of relevant labels that were missed:
 
+    >>> import numpy as np
     >>> from clml.losses import Loss, loss_values
     >>> class MissRate(Loss):
     ...     name = "miss_rate"
     ...     statistics = ("hits", "relevant")
     ...
     ...     def close(self, sums, weight, n_labels):
-    ...         return 1 - sums["hits"] / sums["relevant"]
+    ...         # In [0, 1] always: nothing relevant, nothing missed.
+    ...         missed = sums["relevant"] - sums["hits"]
+    ...         return missed / np.maximum(sums["relevant"], 1e-12)
     >>> loss_values([[1, 0], [1, 1]], [[0.3, -1.0], [-0.2, 2.0]], losses=(MissRate,))
     array([0.33333333])
     """
