@@ -90,17 +90,23 @@ def test_without_callbacks_the_model_is_the_same(small_data):
     np.testing.assert_array_equal(watched.theta_, quick().fit(*small_data).theta_)
 
 
-def test_progress_bar_alone_and_in_a_search(small_data, capsys):
+def test_progress_bar(small_data, capsys):
     quick().set_callbacks(callback.ProgressBar()).fit(*small_data)
-    assert "CLMLClassifier - fit" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "CLMLClassifier - fit" in shown
+    assert "100%" in shown
+
+
+def test_progress_bar_of_a_search_reaches_its_fits(small_data, capsys):
     search = GridSearchCV(quick(), {"embedding_dim": [3, 4]}, cv=2)
-    if hasattr(search, "set_callbacks"):
-        search.set_callbacks(callback.ProgressBar())
-    assert search.fit(*small_data).best_params_["embedding_dim"] in (3, 4)
+    search.set_callbacks(callback.ProgressBar()).fit(*small_data)
+    assert "CLMLClassifier" in capsys.readouterr().out
 
 
-def test_scoring_monitor(small_data):
+def test_scoring_monitor_scores_every_epoch(small_data):
+    X, Y = small_data
     monitor = callback.ScoringMonitor(scoring="accuracy")
-    quick().set_callbacks(monitor).fit(*small_data)
-    rows = monitor.get_logs()
-    assert rows
+    quick().set_callbacks(monitor).fit(X, Y)
+    rows = [row for row in monitor.get_logs().data if row["task_name"] == "epoch"]
+    expected = [quick(max_epochs=n).fit(X, Y).score(X, Y) for n in (1, 2, 3)]
+    assert [row["accuracy"] for row in rows] == expected

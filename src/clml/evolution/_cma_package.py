@@ -11,13 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from ._random import Seed, generator_from_state, generator_state, new_generator
 from ._validation import (
     STATE_VERSION,
+    check_kind,
     check_mean,
     check_order,
     check_population_size,
     check_sigma,
     read_array,
     read_integer,
-    read_kind,
     read_mapping,
     read_number,
 )
@@ -263,12 +263,7 @@ class CMAPackage:
         strategy
             Its populations are bit for bit those of the strategy that was saved.
         """
-        kind = read_kind(state)
-        if kind != cls.kind:
-            raise ValueError(
-                f"Expected a state of kind {cls.kind!r} for {cls.__name__}. "
-                f"Got {kind!r}."
-            )
+        check_kind(state, cls.kind, cls.__name__)
         strategy = cls(
             check_mean(state.get("mean", ())),
             read_number(state, "sigma"),

@@ -105,6 +105,15 @@ def read_kind(state: Mapping[str, Any]) -> str:
     return str(state["kind"])
 
 
+def check_kind(state: Mapping[str, Any], kind: str, name: str) -> None:
+    """Refuse a state that another class than `name` wrote."""
+    found = read_kind(state)
+    if found != kind:
+        raise ValueError(
+            f"Expected a state of kind {kind!r} for {name}. Got {found!r}."
+        )
+
+
 def _entry(state: Mapping[str, Any], key: str) -> Any:
     if key not in state:
         raise ValueError(f"The state is damaged: it has no {key!r}.")
