@@ -11,7 +11,6 @@ from scipy import sparse
 from sklearn.model_selection import train_test_split
 
 from clml.datasets import iterative_split_indices, iterative_train_test_split
-from clml.datasets._splits import _hand_out, _stratified_parts
 
 
 def correlated_labels(n_samples, n_labels, density, seed):
@@ -39,118 +38,14 @@ def assert_partition(train, test, n_samples, n_test):
     assert_array_equal(np.sort(np.concatenate([train, test])), np.arange(n_samples))
 
 
-def kernel_arguments(Y, label_priority, tie_breaks, capacities):
-    by_row, by_label = sparse.csr_array(Y), sparse.csc_array(Y)
-    return (
-        by_row.indptr.astype(np.int64),
-        by_row.indices.astype(np.int64),
-        by_label.indptr.astype(np.int64),
-        by_label.indices.astype(np.int64),
-        np.asarray(capacities, dtype=np.int64),
-        np.asarray(label_priority, dtype=np.int64),
-        np.asarray(tie_breaks, dtype=np.float64),
-    )
-
-
-def slow_hand_out(Y, label_priority, tie_breaks, capacities):
-    """Plain twin of the kernel, counting everything anew at every row."""
-    n_rows, n_labels = Y.shape
-    parts = [None] * n_rows
-
-    def members(part):
-        return [row for row in range(n_rows) if parts[row] == part]
-
-    def room(part):
-        return capacities[part] - len(members(part))
-
-    def desire(part, label):
-        wanted = capacities[part] * int(Y[:, label].sum())
-        return wanted - n_rows * sum(int(Y[row, label]) for row in members(part))
-
-    def give(row, key):
-        open_parts = [part for part in range(len(capacities)) if room(part) > 0]
-        best = max(key(part) for part in open_parts)
-        tied = [part for part in open_parts if key(part) == best]
-        parts[row] = tied[int(tie_breaks[row] * len(tied))]
-
-    def left(label):
-        return [row for row in range(n_rows) if Y[row, label] and parts[row] is None]
-
-    while any(left(label) for label in range(n_labels)):
-        rarest = min(
-            (label for label in range(n_labels) if left(label)),
-            key=lambda label: (len(left(label)), label_priority[label]),
-        )
-        for row in left(rarest):
-            give(row, lambda part, label=rarest: (desire(part, label), room(part)))
-    for row in range(n_rows):
-        if parts[row] is None:
-            give(row, room)
-    return np.array(parts)
-
-
-def test_hand_worked_example():
-    # Six rows, parts of 4 and 2 (shares 2/3 and 1/3).
-    Y = np.array([[1, 0], [1, 0], [1, 1], [0, 1], [0, 1], [0, 1]])
-    # Label 0 (3 rows) is rarer than label 1 (4 rows). Wanted of label 0: 2 and 1.
-    #   row 0: 2 against 1 -> part 0, leaves 1 and 1.
-    #   row 1: level; room 3 against 2 -> part 0, leaves 0 and 1.
-    #   row 2: 0 against 1 -> part 1, which now has label 1 once as well.
-    # Wanted of label 1: 8/3 and 4/3 - 1 = 1/3.
-    #   row 3 -> part 0, leaves 5/3 and 1/3.
-    #   row 4 -> part 0, leaves 2/3 and 1/3; part 0 is now full.
-    #   row 5 -> part 1, though part 0 would want it more.
-    parts = _hand_out(*kernel_arguments(Y, [0, 1], [0.0] * 6, [4, 2]))
-    assert_array_equal(parts, [0, 0, 1, 0, 0, 1])
-
-
-def test_ties_follow_the_random_numbers():
-    # Two labels of two rows each, two parts of two: every choice but the last
-    # of each label is a tie.
-    Y = np.array([[1, 0], [1, 0], [0, 1], [0, 1]])
-    low = _hand_out(*kernel_arguments(Y, [0, 1], [0.0] * 4, [2, 2]))
-    high = _hand_out(*kernel_arguments(Y, [0, 1], [0.9] * 4, [2, 2]))
-    assert_array_equal(low, [0, 1, 0, 1])
-    assert_array_equal(high, [1, 0, 1, 0])
-
-
-@pytest.mark.parametrize("capacities", [[7, 3], [5, 5], [4, 3, 3], [9, 1], [2] * 5])
-@pytest.mark.parametrize("density", [0.0, 0.1, 0.5, 1.0])
-@pytest.mark.parametrize("seed", range(5))
-def test_kernel_equals_slow_twin(capacities, density, seed):
-    rng = np.random.default_rng(seed)
-    Y = (rng.random((10, 4)) < density).astype(int)
-    numbers = rng.permutation(4), rng.random(10), capacities
-    parts = _hand_out(*kernel_arguments(Y, *numbers))
-    assert_array_equal(parts, slow_hand_out(Y, *numbers))
-    assert_array_equal(np.bincount(parts, minlength=len(capacities)), capacities)
-
-
-def test_kernel_equals_slow_twin_on_a_wider_case():
-    Y = correlated_labels(60, 8, 0.3, seed=0)
-    rng = np.random.default_rng(1)
-    numbers = rng.permutation(8), rng.random(60), [25, 20, 15]
-    parts = _hand_out(*kernel_arguments(Y, *numbers))
-    assert_array_equal(parts, slow_hand_out(Y, *numbers))
-
-
-def test_many_parts_share_every_label():
-    Y = correlated_labels(500, 10, 0.3, seed=0)
-    capacities = np.full(5, 100, dtype=np.int64)
-    generator = np.random.default_rng(0)
-    parts = _stratified_parts(sparse.csr_array(Y), capacities, generator)
-    assert_array_equal(np.bincount(parts), capacities)
-    deviations = [
-        share_deviation(Y, np.flatnonzero(parts == part)) for part in range(5)
-    ]
-    assert max(deviations) < 0.02
-
-
 @pytest.mark.parametrize("n_samples", [2, 3, 10, 101, 250])
 @pytest.mark.parametrize("test_size", [0.001, 0.07, 0.25, 0.3, 1 / 3, 0.5, 0.999])
-def test_sizes_are_exact_and_every_row_is_used_once(n_samples, test_size):
+@pytest.mark.parametrize("order", [1, 2])
+def test_sizes_are_exact_and_every_row_is_used_once(n_samples, test_size, order):
     Y = correlated_labels(n_samples, 7, 0.3, seed=n_samples)
-    train, test = iterative_split_indices(Y, test_size=test_size, random_state=0)
+    train, test = iterative_split_indices(
+        Y, test_size=test_size, order=order, random_state=0
+    )
     n_test = min(max(ceil(test_size * n_samples), 1), n_samples - 1)
     assert_partition(train, test, n_samples, n_test)
 
@@ -245,13 +140,14 @@ def test_explicit_zeros_and_unsorted_indices_do_not_matter():
     assert Y.nnz == 4  # the caller's explicit zero is still there
 
 
-def test_split_of_data_agrees_with_split_of_indices():
+@pytest.mark.parametrize("order", [1, 2])
+def test_split_of_data_agrees_with_split_of_indices(order):
     Y = correlated_labels(50, 5, 0.3, seed=0)
     X = np.arange(50)
     X_train, X_test, Y_train, Y_test = iterative_train_test_split(
-        X, Y, test_size=0.2, random_state=0
+        X, Y, test_size=0.2, order=order, random_state=0
     )
-    train, test = iterative_split_indices(Y, test_size=0.2, random_state=0)
+    train, test = iterative_split_indices(Y, test_size=0.2, order=order, random_state=0)
     assert_array_equal(X_train, train)
     assert_array_equal(X_test, test)
     assert_array_equal(Y_train, Y[train])
@@ -318,21 +214,48 @@ def test_labels_are_divided_better_than_at_random(n_samples, n_labels, density):
     assert np.mean(ours) < 0.5 * np.mean(random)
 
 
-def test_labels_are_divided_as_well_as_by_iterative_stratification():
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_labels_are_divided_as_well_as_by_iterative_stratification(case):
     ours, theirs = [], []
-    for case in CASES:
-        for seed in range(4):
-            Y = correlated_labels(*case, seed)
-            _, test = iterative_split_indices(Y, random_state=seed)
-            ours.append(share_deviation(Y, test))
-            splitter = MultilabelStratifiedShuffleSplit(
-                n_splits=1, test_size=0.3, random_state=seed
-            )
-            # That package lets the size drift; its shares are held against the
-            # size it did return, which favours it.
-            _, test = next(splitter.split(Y, Y))
-            theirs.append(share_deviation(Y, test))
+    for seed in range(4):
+        Y = correlated_labels(*case, seed)
+        _, test = iterative_split_indices(Y, random_state=seed)
+        ours.append(share_deviation(Y, test))
+        splitter = MultilabelStratifiedShuffleSplit(
+            n_splits=1, test_size=0.3, random_state=seed
+        )
+        # That package lets the size drift; its shares are held against the
+        # size it did return, which favours it.
+        _, test = next(splitter.split(Y, Y))
+        theirs.append(share_deviation(Y, test))
     assert np.mean(ours) <= np.mean(theirs)
+
+
+def pair_deviation(Y, test):
+    """Mean over pairs of labels of |share of their rows in test - share of rows|."""
+    upper = np.triu_indices(Y.shape[1], 1)
+    together = (Y.T @ Y)[upper]
+    seen = together > 0
+    share = (Y[test].T @ Y[test])[upper][seen] / together[seen]
+    return np.abs(share - len(test) / len(Y)).mean()
+
+
+@pytest.mark.parametrize("n_samples, n_labels, density", CASES)
+def test_second_order_divides_pairs_better(n_samples, n_labels, density):
+    deviations = {1: [], 2: []}
+    for seed in range(4):
+        Y = correlated_labels(n_samples, n_labels, density, seed)
+        for order, found in deviations.items():
+            _, test = iterative_split_indices(Y, order=order, random_state=seed)
+            found.append(pair_deviation(Y, test))
+    assert np.mean(deviations[2]) < np.mean(deviations[1])
+
+
+def test_second_order_divides_a_pair_exactly():
+    # Each label alone could be divided exactly without dividing the pair so.
+    Y = np.repeat([[1, 1], [1, 0], [0, 1], [0, 0]], 10, axis=0)
+    _, test = iterative_split_indices(Y, test_size=0.3, order=2, random_state=0)
+    assert_array_equal(np.bincount(Y[test] @ [1, 2], minlength=4), [3, 3, 3, 3])
 
 
 def test_rows_without_labels_fill_up():
@@ -391,15 +314,15 @@ def test_two_rows(test_size):
     ),
     test_size=st.floats(0.0, 1.0, exclude_min=True, exclude_max=True),
     seed=st.integers(0, 2**32 - 1),
+    order=st.sampled_from([1, 2]),
 )
-def test_any_indicator_is_partitioned(Y, test_size, seed):
+def test_any_indicator_is_partitioned(Y, test_size, seed, order):
     n_samples = len(Y)
-    train, test = iterative_split_indices(Y, test_size=test_size, random_state=seed)
+    options = {"test_size": test_size, "random_state": seed, "order": order}
+    train, test = iterative_split_indices(Y, **options)
     n_test = min(max(ceil(test_size * n_samples), 1), n_samples - 1)
     assert_partition(train, test, n_samples, n_test)
-    _, again = iterative_split_indices(
-        sparse.csc_array(Y), test_size=test_size, random_state=seed
-    )
+    _, again = iterative_split_indices(sparse.csc_array(Y), **options)
     assert_array_equal(test, again)
 
 
@@ -449,6 +372,10 @@ Y_GOOD = np.array([[1, 0], [0, 1], [1, 1]])
             "Y must contain only 0 and 1; got 3 at row 2, column 1",
         ),
         ({"random_state": "seed"}, ValueError, "seed"),
+        ({"order": 3}, ValueError, r"order must be 1 .* or 2 .*; got 3"),
+        ({"order": 0}, ValueError, r"order must be 1 .* or 2 .*; got 0"),
+        ({"order": True}, ValueError, r"order must be 1 .* or 2 .*; got True"),
+        ({"order": "2"}, ValueError, r"order must be 1 .* or 2 .*; got '2'"),
     ],
 )
 def test_bad_arguments(arguments, exception, message):

@@ -1,0 +1,171 @@
+"""After dealing: rows change places where that brings labels nearer to their shares."""
+
+import numpy as np
+import numpy.typing as npt
+
+from .._compiled import compiled
+from ._dealing import Integers
+
+Floats = npt.NDArray[np.float64]
+
+Generator = np.random.RandomState | np.random.Generator
+
+# How many other rows each row is compared with in a round, and how many rounds.
+_N_PARTNERS = 8
+_N_ROUNDS = 6
+
+
+@compiled
+def _change(
+    row_pointers: Integers,
+    row_labels: Integers,
+    row: int,
+    other: int,
+    source: int,
+    target: int,
+    n: int,
+    weights: Floats,
+    sizes: Floats,
+    excess: Integers,
+    apply: bool,
+) -> float:
+    """Return how the unevenness changes if two rows swap parts; perhaps do it.
+
+    Labels that both rows carry stay where they are; the lists are ascending.
+    """
+    a, a_end = row_pointers[row], row_pointers[row + 1]
+    b, b_end = row_pointers[other], row_pointers[other + 1]
+    change = 0.0
+    while a < a_end or b < b_end:
+        if b >= b_end or (a < a_end and row_labels[a] < row_labels[b]):
+            label, leaves, arrives = row_labels[a], source, target
+            a += 1
+        elif a >= a_end or row_labels[b] < row_labels[a]:
+            label, leaves, arrives = row_labels[b], target, source
+            b += 1
+        else:
+            a += 1
+            b += 1
+            continue
+        less = (2.0 * excess[label, leaves] - n) / sizes[leaves]
+        more = (2.0 * excess[label, arrives] + n) / sizes[arrives]
+        change += weights[label] * (more - less)
+        if apply:
+            excess[label, leaves] -= n
+            excess[label, arrives] += n
+    return change
+
+
+@compiled
+def _exchange_once(
+    row_pointers: Integers,
+    row_labels: Integers,
+    weights: Floats,
+    sizes: Floats,
+    order: Integers,
+    partners: Integers,
+    parts: Integers,
+    excess: Integers,
+) -> int:
+    """Let each row swap with the best of its partners; return how many did.
+
+    ``order`` (n_rows,) is that in which rows are looked at, ``partners`` (n_rows,
+    n_partners) the rows that each is compared with. ``parts`` and ``excess``, n_rows
+    times (what a part has of a label, less its share), change in place.
+    """
+    n = order.size
+    n_swaps = 0
+    for position in range(n):
+        row = order[position]
+        best = -1
+        best_change = -1e-9
+        for number in range(partners.shape[1]):
+            other = partners[position, number]
+            if parts[other] == parts[row]:
+                continue
+            change = _change(
+                row_pointers,
+                row_labels,
+                row,
+                other,
+                parts[row],
+                parts[other],
+                n,
+                weights,
+                sizes,
+                excess,
+                False,
+            )
+            if change < best_change:
+                best, best_change = other, change
+        if best >= 0:
+            _change(
+                row_pointers,
+                row_labels,
+                row,
+                best,
+                parts[row],
+                parts[best],
+                n,
+                weights,
+                sizes,
+                excess,
+                True,
+            )
+            parts[row], parts[best] = parts[best], parts[row]
+            n_swaps += 1
+    return n_swaps
+
+
+def exchange(
+    row_pointers: Integers,
+    row_labels: Integers,
+    n_labels: int,
+    capacities: Integers,
+    generator: Generator | None,
+    parts: Integers,
+) -> None:
+    """Swap rows between parts, in place, as long as that is found to be more even.
+
+    Unevenness is the sum, over labels and parts, of the squared difference between
+    what a part has of a label and its share, over that share (as in the chi-squared
+    statistic): each swap makes it smaller. Sizes of parts stay.
+
+    Parameters
+    ----------
+    row_pointers, row_labels : int64 arrays
+        The indicator by rows, the labels of a row ascending.
+    n_labels : int
+    capacities : int64 array (n_parts,)
+    generator : RandomState, Generator or None
+        Chooses the rows that are compared. None: always the same.
+    parts : int64 array (n_rows,)
+    """
+    n_rows, n_parts = len(parts), len(capacities)
+    if n_rows == 0:
+        return
+    generator = np.random.default_rng(0) if generator is None else generator
+    part_of_entry = np.repeat(parts, np.diff(row_pointers))
+    cells = np.bincount(
+        row_labels * n_parts + part_of_entry, minlength=n_labels * n_parts
+    )
+    counts = cells.reshape(n_labels, n_parts)
+    totals = counts.sum(axis=1)
+    excess = n_rows * counts - np.multiply.outer(totals, capacities)
+    weights = 1.0 / np.maximum(totals, 1)
+    sizes = capacities.astype(np.float64)
+    for _ in range(_N_ROUNDS):
+        order = generator.permutation(n_rows).astype(np.int64)
+        partners = generator.random((n_rows, _N_PARTNERS)) * n_rows
+        n_swaps = _exchange_once(
+            row_pointers,
+            row_labels,
+            weights,
+            sizes,
+            order,
+            partners.astype(np.int64),
+            parts,
+            excess,
+        )
+        if n_swaps == 0:
+            break

@@ -1,0 +1,150 @@
+"""Iterative stratification: dealing rows to parts so that labels keep their shares."""
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import check_random_state
+
+from .._indicator import check_indicator
+from ._dealing import Integers, deal_by_label, deal_the_rest
+from ._exchange import exchange
+from ._pairs import deal_by_pair, label_pairs, labels_and_pairs
+
+RandomSource = None | int | np.random.RandomState | np.random.Generator
+Generator = np.random.RandomState | np.random.Generator
+
+
+def random_source(random_state: RandomSource) -> Generator:
+    """Return a generator that is not numpy's global one."""
+    if random_state is None:
+        # check_random_state(None) would read, and advance, numpy's global state.
+        return np.random.default_rng()
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    return check_random_state(random_state)
+
+
+def check_order(order: Any) -> int:
+    """Return the order of the stratification, 1 or 2."""
+    if isinstance(order, bool) or order not in (1, 2):
+        raise ValueError(
+            f"order must be 1 (labels) or 2 (pairs of labels); got {order!r}."
+        )
+    return int(order)
+
+
+def _sparse_positives(Y: Any, argument: str) -> sparse.csr_array:
+    if len(Y.shape) != 2 or Y.shape[1] == 0:
+        raise ValueError(
+            f"{argument} must be a label indicator of shape (n_samples, n_labels) with "
+            f"at least one label; got shape {Y.shape}."
+        )
+    # A copy, because the clean-up below works in place.
+    positives = sparse.csr_array(Y, copy=True)
+    positives.sum_duplicates()
+    positives.eliminate_zeros()
+    bad = np.flatnonzero(positives.data != 1)
+    if bad.size:
+        row = np.searchsorted(positives.indptr, bad[0], side="right") - 1
+        raise ValueError(
+            f"{argument} must contain only 0 and 1; got {positives.data[bad[0]]} at "
+            f"row {row}, column {positives.indices[bad[0]]}."
+        )
+    return positives
+
+
+def positive_entries(Y: Any, argument: str = "Y") -> sparse.csr_array:
+    """Return the positive entries of a label indicator, checked, in row order."""
+    if sparse.issparse(Y):
+        return _sparse_positives(Y, argument)
+    return sparse.csr_array(check_indicator(Y, argument).astype(bool))
+
+
+def dealt_parts(
+    positives: sparse.csr_array,
+    capacities: Integers,
+    generator: Generator | None,
+    order: int = 1,
+) -> Integers:
+    """Return the part that each row is dealt to, shape (n_samples,).
+
+    Parameters
+    ----------
+    positives : csr_array of shape (n_samples, n_labels)
+        The positive entries of the indicator and nothing else.
+    capacities : int64 array of shape (n_parts,)
+        Sizes of the parts; they sum to the number of rows.
+    generator : RandomState, Generator or None
+        Decides the order of rows and all ties. None takes rows and labels as they
+        stand and the first of tied parts.
+    order : {1, 2}
+        2 deals by pairs of labels before it deals by single labels.
+    """
+    n_samples, n_labels = positives.shape
+    if generator is None:
+        shuffled_rows, label_priority = np.arange(n_samples), np.arange(n_labels)
+        tie_breaks = np.zeros(n_samples)
+    else:
+        # Rows of one label are interchangeable to the method; taking them in random
+        # order keeps the file's order out of the split.
+        shuffled_rows = generator.permutation(n_samples)
+        label_priority = generator.permutation(n_labels)
+        tie_breaks = generator.random(n_samples)
+    by_row = positives[shuffled_rows]
+    by_label = by_row.tocsc()
+    indicator = [
+        numbers.astype(np.int64)
+        for matrix in (by_row, by_label)
+        for numbers in (matrix.indptr, matrix.indices)
+    ]
+
+    remaining = np.diff(by_label.indptr).astype(np.int64)
+    # A part's desire for a label is (capacity / n_samples) * positives - received.
+    # Kept times n_samples it is an integer, and rounding decides no tie.
+    desire = np.multiply.outer(remaining, capacities)
+    shuffled_parts = np.full(n_samples, -1, dtype=np.int64)
+    state = shuffled_parts, capacities.copy(), desire, remaining
+    if order == 2:
+        pairs = label_pairs(by_row)
+        n_pairs = len(pairs[1])
+        pair_priority = (
+            np.arange(n_pairs) if generator is None else generator.permutation(n_pairs)
+        )
+        deal_by_pair(
+            *indicator,
+            *pairs,
+            pair_priority.astype(np.int64),
+            capacities,
+            tie_breaks,
+            *state,
+        )
+    deal_by_label(*indicator, label_priority.astype(np.int64), tie_breaks, *state)
+    deal_the_rest(tie_breaks, *state[:2])
+    parts = np.empty(n_samples, dtype=np.int64)
+    parts[shuffled_rows] = shuffled_parts
+    return parts
+
+
+def stratified_parts(
+    positives: sparse.csr_array,
+    capacities: Integers,
+    generator: Generator | None,
+    order: int = 1,
+) -> Integers:
+    """Return the part of each row: dealt, then exchanged where that is more even.
+
+    Parameters and result are those of :func:`dealt_parts`.
+    """
+    parts = dealt_parts(positives, capacities, generator, order)
+    positives = positives.sorted_indices()
+    by_row: tuple[Integers, Integers] | None
+    by_row = positives.indptr.astype(np.int64), positives.indices.astype(np.int64)
+    n_columns = positives.shape[1]
+    if order == 2:
+        pairs = label_pairs(positives)
+        by_row = labels_and_pairs(*by_row, pairs)
+        n_columns += len(pairs[1])
+    if by_row is not None:
+        exchange(*by_row, n_columns, capacities, generator, parts)
+    return parts
