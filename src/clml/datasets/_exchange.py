@@ -10,9 +10,11 @@ Floats = npt.NDArray[np.float64]
 
 Generator = np.random.RandomState | np.random.Generator
 
-# How many other rows each row is compared with in a round, and how many rounds.
-_N_PARTNERS = 8
-_N_ROUNDS = 6
+# How many other rows each row is compared with in a round: fewer where there are many
+# rows, which offer enough good swaps. And how many rounds.
+_FEWEST_PARTNERS, _MOST_PARTNERS = 8, 64
+_COMPARISONS = 2_000_000
+_N_ROUNDS = 10
 
 
 @compiled
@@ -154,9 +156,12 @@ def exchange(
     excess = n_rows * counts - np.multiply.outer(totals, capacities)
     weights = 1.0 / np.maximum(totals, 1)
     sizes = capacities.astype(np.float64)
+    n_partners = max(
+        _FEWEST_PARTNERS, min(_MOST_PARTNERS, n_rows, _COMPARISONS // n_rows)
+    )
     for _ in range(_N_ROUNDS):
         order = generator.permutation(n_rows).astype(np.int64)
-        partners = generator.random((n_rows, _N_PARTNERS)) * n_rows
+        partners = generator.random((n_rows, n_partners)) * n_rows
         n_swaps = _exchange_once(
             row_pointers,
             row_labels,
