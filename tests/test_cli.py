@@ -2,6 +2,7 @@ from click.testing import CliRunner
 
 from clml import __version__
 from clml.cli import main
+from clml.datasets._registry import list_datasets
 from clml.losses import list_losses
 
 
@@ -15,8 +16,33 @@ def test_losses_are_listed():
     assert [line.split()[0] for line in result.output.splitlines()] == list_losses()
 
 
-def test_demo_prints_a_table():
-    result = CliRunner().invoke(main, ["demo", "--epochs", "3"])
+def test_demo_prints_a_table(tmp_path):
+    page = str(tmp_path / "page.html")
+    result = CliRunner().invoke(main, ["demo", "--epochs", "3", "--page", page])
     assert result.exit_code == 0, result.output
     for word in ("hamming", "logistic regression", "select('lrap')", "a front of"):
         assert word in result.output
+
+
+def test_datasets_are_listed(tmp_path):
+    home = tmp_path / "my[red]data"
+    (home / "flags").mkdir(parents=True)
+    (home / "flags" / "flags.arff.xz").touch()
+    result = CliRunner().invoke(
+        main, ["datasets", "--data-home", str(home)], env={"COLUMNS": "400"}
+    )
+    assert result.exit_code == 0, result.output
+    header, *rows = result.output.splitlines()
+    assert header.split()[:4] == ["name", "rows", "features", "labels"]
+    assert [row.split()[0] for row in rows] == list_datasets()
+    table = {row.split()[0]: row.split()[1:] for row in rows}
+    assert table["flags"] == ["194", "19", "7", "3.392", "known", str(home)]
+    assert table["mediamill"] == ["43,907", "120", "101", "4.376", "known"]
+    assert table["rcv1subset1"][-1] == "none"
+
+
+def test_datasets_in_a_narrow_terminal_keep_their_names(tmp_path):
+    environment = {"COLUMNS": "80", "CLML_CACHE": str(tmp_path), "CLML_DATA": ""}
+    result = CliRunner().invoke(main, ["datasets"], env=environment)
+    assert result.exit_code == 0
+    assert "nus-wide-cvladplus" in result.output

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from ._version import __version__
@@ -28,11 +30,23 @@ def main() -> None:
     show_default=True,
     help="Of data and search.",
 )
-def demo(epochs: int, seed: int) -> None:
-    """Train on generated data and print the losses of what came out."""
+@click.option(
+    "--page",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    default="clml-demo.html",
+    show_default=True,
+    help="Where the HTML page goes.",
+)
+def demo(epochs: int, seed: int, page: Path) -> None:
+    """Train on data with known Bayes risks, print the losses, write a page."""
+    if not page.absolute().parent.is_dir():
+        # Said before the training, not after it.
+        raise click.BadParameter(
+            f"{page} must be in an existing folder.", param_hint="--page"
+        )
     from ._demo import run_demo
 
-    run_demo(max_epochs=epochs, seed=seed)
+    run_demo(max_epochs=epochs, seed=seed, page=page)
 
 
 @main.command()
@@ -44,3 +58,19 @@ def losses() -> None:
         loss = get_loss(name)
         summary = (type(loss).__doc__ or "").strip().splitlines()[0]
         click.echo(f"{name:26s} {loss.role:11s} {summary}")
+
+
+@main.command()
+@click.option(
+    "--data-home",
+    type=click.Path(file_okay=False),
+    default=None,
+    help="Where the files are. By default CLML_DATA, then the user's cache.",
+)
+def datasets(data_home: str | None) -> None:
+    """List the known datasets, their figures, and where their files are."""
+    from rich.console import Console
+
+    from .datasets._catalogue import dataset_table
+
+    Console().print(dataset_table(data_home))

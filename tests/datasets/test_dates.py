@@ -28,7 +28,13 @@ def test_a_zone_is_respected():
 
 
 @pytest.mark.parametrize(
-    ("pattern", "message"), [("yyyy-QQ", "unknown 'QQ'"), ("yyyy 'x", "open quote")]
+    ("pattern", "message"),
+    [
+        ("yyyy-QQ", "unknown 'QQ'"),
+        ("yyyy 'x", "open quote"),
+        ("HH:mm HH", "'HH' twice"),
+        ("H:mm HH", "'HH' twice"),
+    ],
 )
 def test_bad_patterns(pattern, message):
     with pytest.raises(ValueError, match=message):

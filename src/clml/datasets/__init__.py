@@ -1,6 +1,24 @@
-"""Multi-label data: readers, stratified splits."""
+"""Multi-label data: readers, a registry, stratified splits, data with known truth."""
 
 from ._arff import read_arff
+from ._bayes import make_bayes_multilabel
+from ._bayes_truth import BayesTruth
+from ._kfold import IterativeStratifiedKFold
+from ._load import load_dataset
+from ._protocol import PaperSplit, paper_split
+from ._registry import PAPER_DATASETS, list_datasets
 from ._splits import iterative_split_indices, iterative_train_test_split
 
-__all__ = ["iterative_split_indices", "iterative_train_test_split", "read_arff"]
+__all__ = [
+    "PAPER_DATASETS",
+    "BayesTruth",
+    "IterativeStratifiedKFold",
+    "PaperSplit",
+    "iterative_split_indices",
+    "iterative_train_test_split",
+    "list_datasets",
+    "load_dataset",
+    "make_bayes_multilabel",
+    "paper_split",
+    "read_arff",
+]

@@ -20,6 +20,8 @@ _FEWEST_ROWS = 11
 # What a file may grow to in memory: so much, and so many times its text.
 _FREE_BYTES = 64 * 2**20
 _BYTES_PER_BYTE = 64
+# What a label, an entry of a sparse matrix and a name take while they are made.
+_LABEL_BYTES, _ENTRY_BYTES, _NAME_BYTES = 20, 80, 100
 # Rows whose labels are looked at together.
 _BLOCK = 4096
 
@@ -163,7 +165,7 @@ def _plan(
             features.append(_plan_nominal(number, attribute, onehot))
     _check_size(
         table,
-        sum(len(name) for feature in features for name in feature.names),
+        sum(_NAME_BYTES + len(n) for feature in features for n in feature.names),
         "The names of the coded features",
         'Pass nominals="codes" to keep one column for each attribute.',
     )
@@ -237,7 +239,7 @@ def _other_columns(
     """Code nominals whose omitted value sets a column to 1: nearly every row has it."""
     _check_size(
         table,
-        24 * table.n_rows * len(features),
+        _ENTRY_BYTES * table.n_rows * len(features),
         f"The {len(features):,} nominal features whose first value is not 0",
         'Pass nominals="codes" to keep their codes, which are 0 where omitted.',
     )
@@ -251,8 +253,8 @@ def _other_columns(
         column = np.where(targets >= 0, begin + targets, -1)
         column[missing] = begin if _missing_stays_missing(feature) else -1
         here = np.flatnonzero(column >= 0)
-        rows.append(here)
-        columns.append(column[here])
+        rows.append(here.astype(np.int32))
+        columns.append(column[here].astype(np.int32))
         values.append(np.where(missing[here], np.nan, 1.0))
     where = (np.concatenate(rows), np.concatenate(columns))
     shape = (table.n_rows, n_columns)
@@ -309,7 +311,7 @@ def _indicator(
     n_rows, n_labels = table.n_rows, len(labels)
     _check_size(
         table,
-        8 * n_rows * n_labels,
+        _LABEL_BYTES * n_rows * n_labels,
         f"The dense indicator of {n_rows:,} rows and {n_labels:,} labels",
         "Name fewer labels.",
     )
@@ -380,9 +382,9 @@ def code_table(
         X=code(table, features),
         Y=Y,
         feature_names=[name for feature in features for name in feature.names],
-        categorical=np.array(
-            [feature.categorical for feature in features for _ in feature.names],
-            dtype=bool,
+        categorical=np.repeat(
+            np.array([feature.categorical for feature in features], dtype=bool),
+            [len(feature.names) for feature in features],
         ),
         notes=notes,
         dropped=dropped,

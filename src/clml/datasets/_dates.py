@@ -63,6 +63,8 @@ def strptime_format(pattern: str) -> str:
             text = other if literal is None else literal.replace("''", "'") or "'"
             pieces.append(text.replace("%", "%%"))
         elif letters in _DIRECTIVES:
+            if _DIRECTIVES[letters] in pieces:
+                raise ValueError(f"the date format {pattern!r} has {letters!r} twice")
             pieces.append(_DIRECTIVES[letters])
         else:
             raise ValueError(f"the date format {pattern!r} has the unknown {letters!r}")

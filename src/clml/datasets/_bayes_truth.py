@@ -1,0 +1,211 @@
+"""What can be known of data from a known distribution: the Bayes risks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ._bayes_distribution import LabelDistribution
+from ._bayes_risk import (
+    LOSS_NAMES,
+    Floats,
+    best_micro_f1,
+    best_orders,
+    expected_lrap,
+    hamming_risks,
+    micro_f1_parts,
+    order_scores,
+    pair_expectations,
+)
+from ._stratify import RandomSource, random_source
+
+# Joint probabilities held at a time: 2^22 numbers, 32 MiB.
+_JOINT_ENTRIES = 2**22
+
+
+class BayesRisk(NamedTuple):
+    """Bayes values over the distribution, estimated from rows drawn.
+
+    Attributes
+    ----------
+    value : float64 array (3,)
+        Of hamming, lrap and micro_f1.
+    standard_error : float64 array (3,)
+    """
+
+    value: Floats
+    standard_error: Floats
+
+
+class BayesTruth(LabelDistribution):
+    """The distribution that :func:`make_bayes_multilabel` draws from, and its risks.
+
+    A value of parameters: see :class:`LabelDistribution` for them, and for ``sample``,
+    ``marginals``, ``joint`` and ``theta``.
+
+    Notes
+    -----
+    Results of the three losses are in the order hamming, lrap, micro_f1, smaller is
+    better, with the conventions of :func:`clml.losses.loss_values`.
+
+    Micro-F1 is taken as a ratio of expectations, 2·E[hits] / (predicted +
+    E[relevant]) over the rows together, which is its value on many rows. The mean F1
+    of a few drawn rows differs slightly (a mean of ratios is no ratio of means), and
+    the risk of the paper, which averages an F1 of each row, is another quantity.
+
+    Examples
+    --------
+    >>> from clml.datasets import make_bayes_multilabel
+    >>> truth = make_bayes_multilabel(random_state=1).truth
+    >>> X, Y = truth.sample(500, random_state=2)
+    >>> X.shape, Y.shape, truth.joint(X).shape
+    ((500, 10), (500, 6), (500, 64))
+
+    The Bayes value of each loss at these rows, and how far the marginals themselves
+    get: best at Hamming loss, but they order dependent labels less well than can be
+    done, and 1/2 is not the threshold for micro-F1.
+
+    >>> truth.bayes_losses(X).round(3)
+    array([0.168, 0.068, 0.22 ])
+    >>> truth.expected_losses(X, truth.marginals(X) - 0.5).round(3)
+    array([0.168, 0.076, 0.227])
+    """
+
+    def bayes_scores(self, X: Any, loss: str) -> Floats:
+        """Scores (n, K) that reach the Bayes value of a loss at these rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+        loss : {"hamming", "lrap", "micro_f1"}
+            ``"hamming"``: marginals less 1/2. ``"micro_f1"``: marginals less F*/2, F*
+            the best ratio for these rows together. ``"lrap"``: the order of largest
+            expected precision, which is not that of the marginals; scores are
+            places, without ties, and only their order means anything.
+
+        Returns
+        -------
+        float64 array (n, K)
+            A label is predicted where its score is positive.
+        """
+        if loss not in LOSS_NAMES:
+            raise ValueError(f"loss must be one of {LOSS_NAMES}, got {loss!r}.")
+        p = self.marginals(X)
+        if loss == "hamming":
+            return p - 0.5
+        if loss == "micro_f1":
+            return p - best_micro_f1(p) / 2
+        scores = np.empty(p.shape)
+        for rows in self._chunks(len(p)):
+            scores[rows] = order_scores(best_orders(self._pairs(p[rows])[0]))
+        return scores
+
+    def expected_losses(self, X: Any, scores: Any) -> Floats:
+        """Compute the expected losses of scores at these rows, exactly.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+        scores : array-like of shape (n, K)
+            A label is predicted where its score is positive; ties in the ranking
+            count against.
+
+        Returns
+        -------
+        float64 array (3,)
+            Of hamming, lrap and micro_f1.
+        """
+        p = self.marginals(X)
+        scores = self._check_scores(scores, p.shape)
+        hits, size = micro_f1_parts(p, scores > 0)
+        f1 = hits.sum() / size.sum() if size.sum() > 0 else 0.0
+        risks = hamming_risks(p, scores > 0), self._lrap_risks(p, scores)
+        return np.array([*(risk.mean() for risk in risks), 1 - f1])
+
+    def bayes_losses(self, X: Any) -> Floats:
+        """Smallest expected losses that any scores reach at these rows.
+
+        Each loss has scores of its own (:meth:`bayes_scores`); no single model need
+        reach all three.
+
+        Returns
+        -------
+        float64 array (3,)
+            Of hamming, lrap and micro_f1.
+        """
+        X = self._check_rows(X)
+        each = (
+            self.expected_losses(X, self.bayes_scores(X, name)) for name in LOSS_NAMES
+        )
+        return np.diagonal(list(each)).copy()
+
+    def bayes_risk(
+        self, n_samples: int = 10_000, random_state: RandomSource = 0
+    ) -> BayesRisk:
+        """Bayes values over the distribution, by Monte Carlo over the features.
+
+        Parameters
+        ----------
+        n_samples : int, default=10_000
+            Rows to draw, at least 2; their risks given the features are exact.
+        random_state : int, RandomState, Generator or None, default=0
+
+        Returns
+        -------
+        BayesRisk
+            ``value`` and ``standard_error``, (3,) each. That of micro-F1, a ratio, is
+            by the delta method; that its threshold comes from the same rows changes
+            it by less than that order, since it is at a maximum.
+
+        Examples
+        --------
+        >>> from clml.datasets import make_bayes_multilabel
+        >>> risk = make_bayes_multilabel(random_state=0).truth.bayes_risk()
+        >>> risk.value.round(2)
+        array([0.16, 0.07, 0.24])
+        >>> bool((risk.standard_error < 0.002).all())
+        True
+        """
+        if n_samples < 2:
+            raise ValueError(f"n_samples must be at least 2, got {n_samples!r}.")
+        generator = random_source(random_state)
+        X = generator.normal(size=(n_samples, self.n_features))
+        p = self.marginals(X)
+        hits, size = micro_f1_parts(p, self.bayes_scores(X, "micro_f1") > 0)
+        f1 = hits.mean() / size.mean()
+        influence = (hits - f1 * size) / size.mean()
+        terms = np.stack(
+            [
+                hamming_risks(p, p > 0.5),
+                self._lrap_risks(p, self.bayes_scores(X, "lrap")),
+                1 - f1 - influence,
+            ]
+        )
+        error = terms.std(axis=1, ddof=1) / np.sqrt(n_samples)
+        return BayesRisk(terms.mean(axis=1), error)
+
+    def _lrap_risks(self, p: Floats, scores: Floats) -> Floats:
+        risks = np.empty(len(p))
+        for rows in self._chunks(len(p)):
+            risks[rows] = 1 - expected_lrap(*self._pairs(p[rows]), scores[rows])
+        # Probabilities may sum to just above 1.
+        return np.maximum(risks, 0.0)
+
+    def _pairs(self, p: Floats) -> tuple[Floats, Floats]:
+        joint = self._joint(p)
+        return pair_expectations(joint), np.ascontiguousarray(joint[:, 0])
+
+    def _chunks(self, n_rows: int) -> Iterator[slice]:
+        step = max(_JOINT_ENTRIES >> self.n_labels, 1)
+        for start in range(0, n_rows, step):
+            yield slice(start, start + step)
+
+    def _check_scores(self, scores: Any, shape: tuple[int, ...]) -> Floats:
+        scores = np.ascontiguousarray(scores, dtype=np.float64)
+        if scores.shape != shape:
+            raise ValueError(f"scores must have shape {shape}, got {scores.shape}.")
+        if np.isnan(scores).any():
+            raise ValueError("scores must be numbers, got NaN.")
+        return scores

@@ -1,0 +1,179 @@
+"""Downloads that are checked, bounded, and leave nothing half-written behind."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import os
+import secrets
+import ssl
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from ._files import read_file
+from ._home import SUFFIXES
+from ._registry import Variant
+
+TIMEOUT = 30.0
+SCHEMES = ("https",)
+_CHUNK = 2**16
+_AGENT = "clml (multi-label datasets)"
+# Of one source: the next is tried. A full disk, say, is not among them.
+_FAILURES = (
+    urllib.error.URLError,
+    http.client.HTTPException,
+    ssl.SSLError,
+    TimeoutError,
+    ConnectionError,
+    ValueError,
+)
+
+
+def _check_scheme(url: str) -> None:
+    scheme = urllib.parse.urlsplit(url).scheme
+    if scheme not in SCHEMES:
+        raise ValueError(f"only {', '.join(SCHEMES)} is allowed, got {url!r}")
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """Follows a redirection only where the first address would have been allowed."""
+
+    def redirect_request(self, req, fp, code, msg, headers, newurl):  # type: ignore[no-untyped-def]
+        _check_scheme(newurl)
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _open(url: str) -> Any:
+    _check_scheme(url)
+    request = urllib.request.Request(
+        url, headers={"User-Agent": _AGENT, "Accept-Encoding": "identity"}
+    )
+    return urllib.request.build_opener(_Redirects).open(request, timeout=TIMEOUT)
+
+
+@contextmanager
+def _progress(title: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Show a bar while at a terminal; yield what is to be told the bytes."""
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+
+    console = Console(stderr=True)
+    columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn()
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task(title, total=total)
+        yield lambda n_bytes: bar.advance(task, n_bytes)
+
+
+@contextmanager
+def _folder(path: Path) -> Iterator[None]:
+    """Have a folder; what had to be made for nothing is gone after a failure."""
+    made = [path, *path.parents]
+    made = made[: next(i for i, p in enumerate(made) if p.exists())]
+    path.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        for folder in made:
+            with suppress(OSError):  # not empty: somebody else uses it
+                folder.rmdir()
+        raise
+
+
+def _copy(url: str, stream: Any, limit: int, title: str) -> None:
+    n_bytes = 0
+    with _open(url) as response, _progress(title, limit) as advance:
+        while chunk := response.read(_CHUNK):
+            n_bytes += len(chunk)
+            if n_bytes > limit:
+                raise ValueError(f"more than the {limit:,} bytes expected came")
+            stream.write(chunk)
+            advance(len(chunk))
+
+
+def _check(path: Path, variant: Variant) -> None:
+    content = read_file(path, max_bytes=variant.n_bytes)
+    found = hashlib.sha256(content).hexdigest()
+    if found != variant.sha256:
+        raise ValueError(
+            f"{len(content):,} bytes with sha256 {found} came, expected "
+            f"{variant.n_bytes:,} bytes with sha256 {variant.sha256}"
+        )
+
+
+def _fetch(url: str, variant: Variant, target: Path) -> None:
+    """Bring one address to its place, whole and checked, or not at all."""
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
+    try:
+        with open(temporary, "xb") as stream:
+            # What is served compressed is smaller than its content.
+            _copy(url, stream, variant.n_bytes, target.name)
+            stream.flush()
+            os.fsync(stream.fileno())
+        _check(temporary, variant)
+        os.replace(temporary, target)
+    except BaseException:  # Ctrl-C too
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _suffix(url: str) -> str:
+    path = urllib.parse.urlsplit(url).path
+    return next((s for s in SUFFIXES if s and path.endswith(s)), "")
+
+
+def by_hand(variants: tuple[Variant, ...], target: Path) -> str:
+    """Say how to put a file in its place without this module."""
+    places = [
+        f"{url} as {target}{_suffix(url)} (sha256 of the content, uncompressed: "
+        f"{variant.sha256})"
+        for variant in variants
+        for url in variant.urls
+    ]
+    return "To do it by hand, save " + ", or ".join(places) + "."
+
+
+def download(variants: tuple[Variant, ...], target: Path) -> Path:
+    """Bring a file to its place from the first source that delivers it.
+
+    Parameters
+    ----------
+    variants : tuple of Variant
+        The accepted contents, tried in turn, and the sources of each in turn.
+    target : Path
+        Where to put it; the suffix of the compression is added. Missing folders are
+        made.
+
+    Returns
+    -------
+    path : Path
+        Of the file, stored as it was served.
+
+    Raises
+    ------
+    OSError
+        If no source delivered the expected content. Nothing is left behind then.
+    """
+    failures = []
+    with _folder(target.parent):
+        for variant in variants:
+            for url in variant.urls:
+                path = target.with_name(target.name + _suffix(url))
+                try:
+                    _fetch(url, variant, path)
+                except _FAILURES as error:
+                    failures.append(f"{url}: {error}")
+                else:
+                    return path
+        raise OSError(
+            f"{target.name} could not be downloaded. "
+            + "; ".join(failures)
+            + ". "
+            + by_hand(variants, target)
+        )

@@ -1,0 +1,253 @@
+"""Public datasets by name: found or downloaded, checked by their hash, and read."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import Bunch
+
+from ._arff import read_checked_arff
+from ._bunch import make_bunch
+from ._download import by_hand
+from ._download import download as download_file
+from ._files import PathLike, read_file
+from ._home import data_homes, file_name, find_file, user_cache
+from ._registry import SUBSETS, DatasetEntry, get_entry
+
+_SPLITS = {
+    "mulan": "the official division that came with the data",
+    "boomer": "the division of the Boomer-Datasets collection",
+}
+
+
+def _is_writable(path: Path) -> bool:
+    """Whether a file can be made there, its missing folders included."""
+    existing = next(folder for folder in path.parents if folder.exists())
+    return existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)
+
+
+class _Files:
+    """The files of one dataset: found or downloaded, and checked.
+
+    Parameters
+    ----------
+    entry : DatasetEntry
+    homes : list of Path
+        Folders to search.
+    download : bool
+        Whether missing files may be downloaded.
+
+    Attributes
+    ----------
+    notices : list of str
+        What the user has to be told.
+    """
+
+    def __init__(self, entry: DatasetEntry, homes: list[Path], download: bool) -> None:
+        self.entry = entry
+        self.homes = homes
+        self.download = download
+        self.notices: list[str] = []
+
+    def read(self, kind: str, **options: Any) -> Bunch:
+        """Return the content of one ARFF file."""
+        present = find_file(self.homes, self.entry.name, kind) is not None
+        path = self._obtain(kind)
+        told = self.entry.labels_in_relation and kind == "all" and present
+        labels = self._labels(needed=not told)
+        return read_checked_arff(
+            path, labels, check=lambda found: self._check(kind, path, found), **options
+        )
+
+    def _labels(self, needed: bool) -> Path | None:
+        """Return the XML file; None where the ARFF file has to tell the labels."""
+        path = find_file(self.homes, self.entry.name, "labels")
+        if path is None:
+            if not needed or not self.entry.variants("labels"):
+                return None
+            path = self._obtain("labels")
+        content = read_file(path, ".xml")
+        self._check("labels", path, hashlib.sha256(content).hexdigest())
+        return path
+
+    def _obtain(self, kind: str) -> Path:
+        """Return where a file is, after downloading it if need be."""
+        entry = self.entry
+        path = find_file(self.homes, entry.name, kind)
+        if path is not None:
+            return path
+        name = file_name(entry.name, kind)
+        targets = [home / entry.name / name for home in self.homes]
+        missing = f"There is no {' or '.join(map(str, targets))}, and"
+        variants = entry.variants(kind)
+        if not variants:
+            known = [s for s in SUBSETS if all(map(entry.variants, entry.parts(s)))]
+            raise FileNotFoundError(
+                f"{missing} no public copy with a verified hash is known to download. "
+                f"Subsets of {entry.name!r} that can be downloaded: {known}. Put the "
+                "file there by hand."
+            )
+        target = next(filter(_is_writable, targets), None)
+        if not self.download:
+            how = by_hand(variants, target or targets[0])
+            raise FileNotFoundError(f"{missing} download=False. {how}")
+        if target is None:
+            raise PermissionError(f"{missing} none of these folders can be written.")
+        if target != targets[0]:
+            self.notices.append(
+                f"{self.homes[0]} cannot be written: {name} is stored as {target}."
+            )
+        return download_file(variants, target)
+
+    def _check(self, kind: str, path: Path, found: str) -> None:
+        """Refuse a file whose content is not one of those that are known."""
+        expected = [variant.sha256 for variant in self.entry.variants(kind)]
+        name = file_name(self.entry.name, kind)
+        if not expected:
+            self.notices.append(
+                f"No verified hash of {name} is known: {path} was read without a check."
+            )
+        elif found not in expected:
+            raise ValueError(
+                f"{path} is not the known {name}: expected sha256 "
+                f"{' or '.join(expected)} of the uncompressed content, got {found}. "
+                "Delete it to have it downloaded, or read it with read_arff if it is "
+                "another version of the data."
+            )
+
+
+def _join(first: Bunch, second: Bunch) -> Bunch:
+    """Return the rows of two files of the same attributes, one below the other."""
+    for names in ("feature_names", "label_names"):
+        if first[names] != second[names]:
+            raise ValueError(
+                f"{first.source} and {second.source} must have the same {names}."
+            )
+    stack = sparse.vstack if sparse.issparse(first.X) else np.vstack
+    weights = [part.sample_weight for part in (first, second)]
+    return make_bunch(
+        stack([first.X, second.X]),
+        np.vstack([first.Y, second.Y]),
+        feature_names=first.feature_names,
+        label_names=first.label_names,
+        categorical=first.categorical,
+        n_features=first.n_features,
+        source=f"{first.source} + {second.source}",
+        notes=list(dict.fromkeys([*first.notes, *second.notes])),
+        dropped={
+            name: np.concatenate([first.dropped[name], second.dropped[name]])
+            for name in first.dropped
+        },
+        label_parents=first.label_parents,
+        sample_weight=None if weights[0] is None else np.concatenate(weights),
+        relation=first.relation,
+        sha256=f"{first.sha256} + {second.sha256}",
+    )
+
+
+def _describe(entry: DatasetEntry, subset: str, data: Bunch) -> str:
+    rows = "all rows" if subset == "all" else f"the {subset} rows"
+    if subset != "all" and entry.split is not None:
+        rows += f" of {_SPLITS[entry.split]}"
+    lines = [
+        f"{entry.name}: {entry.title} ({rows}).",
+        f"{data.n_instances} rows, {data.n_features} features, {data.n_labels} labels, "
+        f"{data.cardinality:.3f} labels a row.",
+        *data.notes,
+    ]
+    if entry.citation:
+        lines.append(f"Please cite: {entry.citation}")
+    return "\n".join(lines)
+
+
+def load_dataset(
+    name: str,
+    *,
+    data_home: PathLike | None = None,
+    subset: str = "all",
+    download: bool = True,
+    cache: bool = True,
+    nominals: str = "onehot",
+    drop_identifiers: bool = True,
+    missing_labels: str = "error",
+) -> Bunch:
+    """Load a public multi-label dataset by name.
+
+    Files that are present are used without any network; what is missing is
+    downloaded from a public repository. Either way the content must have the sha256
+    that is known of it.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`list_datasets`, in upper or lower case.
+    data_home : str, path or None, default=None
+        Folder with the files ``<name>/<name>.arff``, perhaps compressed (``.xz``,
+        ``.bz2``, ``.gz``), and ``<name>/<name>.xml``. None: the folder that the
+        environment variable ``CLML_DATA`` names, then the user's cache
+        (``CLML_CACHE``, else that of the platform), which also takes the downloads
+        if the former cannot be written.
+    subset : {"all", "train", "test"}, default="all"
+        All rows, or those of a public division into two, where there is one:
+        ``<name>/<name>-train.arff`` and ``-test.arff``. DESCR says whose it is.
+    download : bool, default=True
+        Whether missing files may be downloaded.
+    cache : bool, default=True
+        Keep a parsed copy in the user's cache, which makes the next loading faster.
+    nominals, drop_identifiers, missing_labels
+        As in :func:`read_arff`.
+
+    Returns
+    -------
+    Bunch
+        As from :func:`read_arff`, with ``name``, ``subset``, ``citation``, ``DESCR``
+        and, as ``source``, the path of the file.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name, or a file whose content is not the known one.
+    FileNotFoundError
+        If a file is missing and cannot, or must not, be downloaded.
+    OSError
+        If a download fails; the message tells how to do it by hand.
+
+    Warns
+    -----
+    UserWarning
+        If no hash is known to check a file by, or if a download is stored elsewhere
+        because the first folder cannot be written.
+
+    Examples
+    --------
+    >>> from clml.datasets import load_dataset
+    >>> data = load_dataset("yeast")                              # doctest: +SKIP
+    >>> data.X.shape, data.Y.shape, data.label_names[:2]          # doctest: +SKIP
+    ((2417, 103), (2417, 14), ['Class1', 'Class2'])
+    """
+    entry = get_entry(name)
+    if subset not in SUBSETS:
+        raise ValueError(f"subset must be one of {list(SUBSETS)}, got {subset!r}.")
+    for argument, value in (("download", download), ("cache", cache)):
+        if not isinstance(value, bool):
+            raise TypeError(f"{argument} must be a bool, got {value!r}.")
+    options: dict[str, Any] = {
+        "nominals": nominals,
+        "drop_identifiers": drop_identifiers,
+        "missing_labels": missing_labels,
+        "cache": user_cache() / "parsed" if cache else None,
+    }
+    files = _Files(entry, data_homes(data_home), download)
+    parts = [files.read(kind, **options) for kind in entry.parts(subset)]
+    for notice in dict.fromkeys(files.notices):
+        warnings.warn(notice, UserWarning, stacklevel=2)
+    data = parts[0] if len(parts) == 1 else _join(*parts)
+    data.update(name=entry.name, subset=subset, citation=entry.citation)
+    data.DESCR = _describe(entry, subset, data)
+    return data

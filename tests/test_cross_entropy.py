@@ -1,0 +1,62 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.metrics import log_loss
+
+from clml._cross_entropy import cross_entropy, fit_cross_entropy, loss_and_gradient
+from clml.datasets import make_bayes_multilabel
+from clml.network import Layout, forward
+
+
+def test_cross_entropy_by_hand():
+    # ln 2 for a logit of 0; ln(1 + e^-3) for 3 at a relevant label.
+    logits, labels = np.array([[0.0, 3.0]]), np.array([[0, 1]])
+    expected = (np.log(2) + np.log1p(np.exp(-3))) / 2
+    assert_allclose(cross_entropy(logits, labels), expected)
+    assert cross_entropy(np.array([[800.0]]), np.array([[1]])) == 0
+
+
+def test_cross_entropy_is_that_of_scikit_learn():
+    rng = np.random.default_rng(0)
+    logits, labels = rng.normal(size=(40, 1)), rng.integers(2, size=(40, 1))
+    expected = log_loss(labels.ravel(), 1 / (1 + np.exp(-logits.ravel())))
+    assert_allclose(cross_entropy(logits, labels), expected)
+
+
+@pytest.mark.parametrize("n_layers", [1, 2])
+def test_gradient_against_differences(n_layers):
+    rng = np.random.default_rng(0)
+    layout = Layout(4, 3, 5, n_layers)
+    theta = rng.normal(size=layout.size)
+    X, targets = rng.normal(size=(6, 4)), rng.uniform(size=(6, 3))
+    loss, gradient = loss_and_gradient(theta, X, targets, layout)
+    assert_allclose(loss, cross_entropy(forward(theta, X, layout), targets))
+    step = 1e-6 * np.eye(layout.size)
+    numerical = [
+        (
+            cross_entropy(forward(theta + s, X, layout), targets)
+            - cross_entropy(forward(theta - s, X, layout), targets)
+        )
+        / 2e-6
+        for s in step
+    ]
+    assert_allclose(gradient, numerical, atol=1e-8)
+
+
+def test_learns_and_keeps_the_best_epoch():
+    data = make_bayes_multilabel(1500, noise=0.2, random_state=0)
+    X = data.truth.sample(1000, 1)[0]
+    network = fit_cross_entropy(data.X, data.Y, max_epochs=60)
+    found = data.truth.expected_losses(X, network.decision_function(X))
+    assert (found < 1.3 * data.truth.bayes_losses(X)).all()
+    assert network.best_epoch == network.curve[:, 1].argmin()
+    assert len(network.curve) <= 60
+
+
+def test_stops_early_and_repeats():
+    data = make_bayes_multilabel(100, noise=1.0, random_state=0)
+    X = data.X.copy()
+    one, two = (fit_cross_entropy(data.X, data.Y, patience=3) for _ in range(2))
+    assert len(one.curve) == one.best_epoch + 4 < 300
+    assert_array_equal(one.theta, two.theta)
+    assert_array_equal(data.X, X)
