@@ -30,6 +30,7 @@ from sklearn.datasets import make_multilabel_classification
 from threadpoolctl import threadpool_limits
 
 from clml import PAPER_SETTINGS, CLMLClassifier
+from clml.datasets import load_dataset
 
 RESULTS = Path(__file__).parent / "results"
 # Rows, features, labels, and epochs of the reference that take some seconds.
@@ -39,9 +40,8 @@ REQUIRED_RATIO = 200
 
 def rows(name: str) -> tuple[np.ndarray, np.ndarray, str]:
     if "CLML_DATA" in os.environ:
-        from _datasets import load
-
-        return (*load(name), "real")
+        data = load_dataset(name)
+        return data.X, data.Y, "real"
     n, d, k, _ = SHAPES[name]
     X, Y = make_multilabel_classification(n, d, n_classes=k, random_state=0)
     return X, Y, "generated"

@@ -21,10 +21,9 @@ from sklearn.metrics import (
     hamming_loss,
     label_ranking_average_precision_score,
 )
-from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from clml.datasets import iterative_train_test_split
+from clml.datasets import load_dataset, paper_split
 
 EMBEDDING_DIM = 20
 N_MONTE_CARLO = 10_000
@@ -181,20 +180,13 @@ def protocol_data(
 
     The remaining 30 % are the test rows. Sparse features become dense.
     """
-    X_fit, _, Y_fit, _ = iterative_train_test_split(
-        X.toarray() if sparse.issparse(X) else X, Y, test_size=0.3, random_state=seed
-    )
-    X_train, X_val, Y_train, Y_val = iterative_train_test_split(
-        X_fit, Y_fit, test_size=0.2, random_state=seed
-    )
-    scaler = StandardScaler().fit(X_train)
-    return scaler.transform(X_train), Y_train, scaler.transform(X_val), Y_val
+    X = X.toarray() if sparse.issparse(X) else X
+    split = paper_split(X, Y, random_state=seed)
+    return split.X_train, split.Y_train, split.X_validation, split.Y_validation
 
 
 def main() -> None:
     """Print the mean time of an epoch on one data set."""
-    from _datasets import load
-
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("dataset", help="name of a data set in $CLML_DATA")
     parser.add_argument("--epochs", type=int, default=10)
@@ -207,7 +199,8 @@ def main() -> None:
     if arguments.epochs < 1:
         parser.error(f"--epochs must be at least 1; got {arguments.epochs}.")
 
-    data = protocol_data(*load(arguments.dataset), seed=arguments.seed)
+    loaded = load_dataset(arguments.dataset)
+    data = protocol_data(loaded.X, loaded.Y, seed=arguments.seed)
     with threadpool_limits(arguments.blas_threads, user_api="blas"):
         run = list(
             reference_run(

@@ -22,11 +22,10 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
-import _datasets
 import numpy as np
 
 from clml import PAPER_SETTINGS, CLMLClassifier
-from clml.datasets import iterative_train_test_split
+from clml.datasets import iterative_train_test_split, load_dataset
 from clml.losses import loss_values
 
 RESULTS = Path(__file__).parent / "results"
@@ -68,9 +67,9 @@ def geometric_mean(row: dict[str, str]) -> float:
 
 
 def run_job(dataset: str, settings: str, split: int) -> list[dict[str, Any]]:
-    X, Y = _datasets.load(dataset)
+    data = load_dataset(dataset)
     X_train, X_test, Y_train, Y_test = iterative_train_test_split(
-        X, Y, test_size=0.3, random_state=split
+        data.X, data.Y, test_size=0.3, random_state=split
     )
     began = time.perf_counter()
     clf = CLMLClassifier(**SETTINGS[settings], random_state=split)
