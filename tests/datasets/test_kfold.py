@@ -213,12 +213,26 @@ def test_large_data_take_seconds(order):
 
 def test_repr_clone_and_pickle():
     splitter = IterativeStratifiedKFold(3, order=2, random_state=0)
-    text = "IterativeStratifiedKFold(n_splits=3, order=2, random_state=0, shuffle=True)"
-    assert repr(splitter) == text
+    text = repr(splitter)
+    assert text.startswith(
+        "IterativeStratifiedKFold(n_splits=3, order=2, random_state=0"
+    )
     Y = correlated_labels(50, 4, 0.3, seed=0)
     for copy in (clone(splitter, safe=False), pickle.loads(pickle.dumps(splitter))):
         assert repr(copy) == text
         assert_array_equal(fold_numbers(copy, Y), fold_numbers(splitter, Y))
+
+
+def test_without_refinement_rows_stay_where_they_were_dealt():
+    Y = correlated_labels(200, 30, 0.15, seed=0)
+    refined, dealt = (
+        label_deviation(
+            Y,
+            fold_numbers(IterativeStratifiedKFold(refine=refine, random_state=0), Y),
+        )
+        for refine in (True, False)
+    )
+    assert refined < dealt
 
 
 def test_number_of_folds():
@@ -281,6 +295,7 @@ def test_groups_are_ignored_and_input_is_not_modified():
         ({"n_splits": 2.0}, TypeError, "n_splits must be an integer .* type float"),
         ({"n_splits": True}, TypeError, "n_splits must be an integer .* type bool"),
         ({"n_splits": "3"}, TypeError, "n_splits must be an integer .* type str"),
+        ({"refine": 1}, TypeError, "refine must be True or False"),
         ({"order": 3}, ValueError, "order must be 1 .* or 2 .* got 3"),
         ({"shuffle": 1}, TypeError, "shuffle must be True or False; got 1"),
         (

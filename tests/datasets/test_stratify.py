@@ -65,8 +65,7 @@ def slow_parts(Y, label_priority, tie_breaks, capacities, pair_priority=None):
 
     def give(row, key):
         def keenness(part):
-            of_row = sum(desire(part, label) for label in labels if carries(row, label))
-            return 0 if key is None else desire(part, key), of_row, room(part)
+            return 0 if key is None else desire(part, key), room(part)
 
         open_parts = [part for part in range(len(capacities)) if room(part) > 0]
         best = max(keenness(part) for part in open_parts)
@@ -119,24 +118,13 @@ def test_first_order_by_hand():
 def test_second_order_by_hand():
     # Parts of 3. Pairs: (0, 1) in row 0, (1, 2) in rows 1 and 2.
     Y = np.array([[1, 1, 0], [0, 1, 1], [0, 1, 1], [0, 0, 1], [0, 0, 0], [0, 0, 0]])
-    # (0, 1) is rarer. Row 0: all level -> part 0 (tie break 0), which has label 1 once.
-    # (1, 2): level. Row 1 brings labels 1 and 2, of which part 0 wants 1/2 + 3/2 and
-    #   part 1 wants 3/2 + 3/2 -> part 1.
+    # (0, 1) is rarer. Row 0: all level -> part 0 (tie break 0).
+    # (1, 2): level. Row 1: room 2 against 3 -> part 1.
     #   row 2: part 0 still wants the pair -> part 0.
     # Label 2, in one row more: level, and room 1 against 2 -> part 1.
     # Rows without labels: level -> part 0, then part 1 alone has room.
     parts = parts_of(Y, [0, 1, 2], [0.0] * 6, [3, 3], pair_priority=[0, 1])
     assert_array_equal(parts, [0, 1, 0, 1, 0, 1])
-
-
-def test_other_labels_decide_what_the_rarest_leaves_level():
-    # Label 0 in rows 0 and 1, label 1 in rows 0, 2, 3 and 5, label 2 in 2, 3 and 4.
-    Y = np.array([[1, 1, 0], [1, 0, 0], [0, 1, 1], [0, 1, 1], [0, 0, 1], [0, 1, 0]])
-    # Label 0: row 0 -> part 0 (tie break 0), row 1 -> part 1.
-    # Label 2, before label 1 by priority. Row 2: level, room too; but of label 1 part 0
-    #   wants 1 and part 1 wants 2 -> part 1. Row 3 -> part 0. Row 4: level -> part 0.
-    parts = parts_of(Y, [0, 2, 1], [0.0] * 6, [3, 3])
-    assert_array_equal(parts, [0, 1, 1, 0, 0, 1])
 
 
 def test_ties_follow_the_random_numbers():

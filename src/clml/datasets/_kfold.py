@@ -12,6 +12,7 @@ from ._dealing import Integers
 from ._stratify import (
     RandomSource,
     check_order,
+    check_refine,
     positive_entries,
     random_source,
     stratified_parts,
@@ -42,6 +43,8 @@ class IterativeStratifiedKFold(BaseCrossValidator):
     order : {1, 2}, default=1
         1 looks at single labels, 2 at pairs of labels first; see
         :func:`iterative_split_indices` for the method.
+    refine : bool, default=True
+        Exchange rows after dealing them, where that is more even.
     shuffle : bool, default=True
         Take rows, and break ties, in random order. If False the folds follow from
         the labels and the order of the rows alone.
@@ -81,12 +84,14 @@ class IterativeStratifiedKFold(BaseCrossValidator):
         n_splits: int = 5,
         *,
         order: int = 1,
+        refine: bool = True,
         shuffle: bool = True,
         random_state: RandomSource = None,
     ) -> None:
         # Checked here and not in split, as scikit-learn's splitters do.
         self.n_splits = _check_n_splits(n_splits)
         self.order = check_order(order)
+        self.refine = check_refine(refine)
         if not isinstance(shuffle, bool):
             raise TypeError(f"shuffle must be True or False; got {shuffle!r}.")
         if not shuffle and random_state is not None:
@@ -155,4 +160,6 @@ class IterativeStratifiedKFold(BaseCrossValidator):
         capacities = np.full(self.n_splits, n_samples // self.n_splits, dtype=np.int64)
         capacities[: n_samples % self.n_splits] += 1
         generator = random_source(self.random_state) if self.shuffle else None
-        return stratified_parts(positives, capacities, generator, self.order)
+        return stratified_parts(
+            positives, capacities, generator, self.order, self.refine
+        )

@@ -5,7 +5,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from .._compiled import compiled
-from ._dealing import Integers, choose_part, sum_desires
+from ._dealing import Integers, choose_part
 
 # Labels and pairs of all rows that may be listed: 160 MB.
 _MOST_ENTRIES = 20_000_000
@@ -167,7 +167,6 @@ def deal_by_pair(
     heap = np.argsort(keys)
     places = np.empty(n_pairs, dtype=np.int64)
     places[heap] = np.arange(n_pairs)
-    wanted = np.empty(n_parts, dtype=np.int64)
 
     for size in range(n_pairs, 0, -1):
         rarest = _remove_first(heap, places, keys, size)
@@ -187,10 +186,7 @@ def deal_by_pair(
             found = _find(row_labels, second, start, stop)
             if found == stop or row_labels[found] != second:
                 continue
-            # Most pairs are rare, and parts often want them equally: what the row
-            # brings of single labels then decides.
-            sum_desires(label_desire, row_labels, start, stop, wanted)
-            part = choose_part(desire[rarest], wanted, room, tie_breaks[row])
+            part = choose_part(desire[rarest], room, tie_breaks[row])
             parts[row] = part
             room[part] -= 1
             for entry in range(start, stop):

@@ -51,7 +51,12 @@ class PaperSplit:
 
 
 def paper_split(
-    X: Any, Y: Any, *, order: int = 1, random_state: RandomSource = None
+    X: Any,
+    Y: Any,
+    *,
+    order: int = 1,
+    refine: bool = False,
+    random_state: RandomSource = None,
 ) -> PaperSplit:
     """Divide and standardise a dataset as in the paper's experiments.
 
@@ -67,6 +72,9 @@ def paper_split(
         Label indicator with values 0 and 1, at least 3 rows.
     order : {1, 2}, default=1
         Order of the stratification; see :func:`iterative_split_indices`.
+    refine : bool, default=False
+        Exchange rows after dealing them, where that is more even. The method that the
+        paper cites only deals.
     random_state : int, RandomState, Generator or None, default=None
         Decides the division. An int gives the same one at every call; None draws
         fresh entropy. NumPy's global random state is neither read nor changed.
@@ -108,12 +116,17 @@ def paper_split(
         )
     generator = random_source(random_state)
     rest, test = iterative_split_indices(
-        Y, test_size=TEST_SIZE, order=order, random_state=generator
+        Y,
+        test_size=TEST_SIZE,
+        order=order,
+        refine=refine,
+        random_state=generator,
     )
     kept, chosen = iterative_split_indices(
         rows_of(Y, rest),
         test_size=VALIDATION_SIZE,
         order=order,
+        refine=refine,
         random_state=generator,
     )
     train, validation = rest[kept], rest[chosen]

@@ -13,6 +13,7 @@ from ._dealing import Integers
 from ._stratify import (
     RandomSource,
     check_order,
+    check_refine,
     positive_entries,
     random_source,
     stratified_parts,
@@ -39,6 +40,7 @@ def iterative_split_indices(
     *,
     test_size: float = 0.3,
     order: int = 1,
+    refine: bool = True,
     random_state: RandomSource = None,
 ) -> tuple[Integers, Integers]:
     """Split row numbers in two so that each label keeps its share in both.
@@ -59,6 +61,8 @@ def iterative_split_indices(
         one and at most ``n_samples - 1``.
     order : {1, 2}, default=1
         1 looks at single labels, 2 at pairs of labels first.
+    refine : bool, default=True
+        Exchange rows after dealing them, where that is more even.
     random_state : int, RandomState, Generator or None, default=None
         Decides the order of rows and all ties. An int gives the same split at
         every call; None draws fresh entropy. NumPy's global random state is
@@ -74,15 +78,14 @@ def iterative_split_indices(
     The original lets part sizes drift; here a part that has reached its size
     takes no more rows, and the sizes are exact.
 
-    Parts that want a label (or pair) equally are compared by what they want of the
-    row's labels in all, then by the rows they have still to receive; the original
-    goes to the latter at once. What is level even then is decided at random, as are
-    ties between equally rare labels. A label that is never positive does not
-    influence the split.
+    Ties between equally rare labels are broken at random, as are those between
+    parts that want a label equally and have equally many rows to receive. A
+    label that is never positive does not influence the split.
 
-    What is dealt is then mended: rows that carry different labels change places
-    wherever that brings the labels (and with ``order=2`` the pairs) nearer to their
-    shares. Single labels are most even with ``order=1``.
+    With ``refine`` what is dealt is then mended, which the original does not do: rows
+    that carry different labels change places wherever that brings the labels (and with
+    ``order=2`` the pairs) nearer to their shares. Single labels are most even with
+    ``order=1``.
 
     References
     ----------
@@ -102,13 +105,13 @@ def iterative_split_indices(
     >>> Y[train].sum(axis=0), Y[test].sum(axis=0)
     (array([1, 1]), array([1, 1]))
     """
-    order = check_order(order)
+    order, refine = check_order(order), check_refine(refine)
     positives = positive_entries(Y)
     n_samples = positives.shape[0]
     n_test = _n_test_rows(n_samples, test_size)
     capacities = np.array([n_samples - n_test, n_test], dtype=np.int64)
     generator = random_source(random_state)
-    parts = stratified_parts(positives, capacities, generator, order)
+    parts = stratified_parts(positives, capacities, generator, order, refine)
     return (
         np.flatnonzero(parts == 0).astype(np.int64, copy=False),
         np.flatnonzero(parts == 1).astype(np.int64, copy=False),
@@ -127,6 +130,7 @@ def iterative_train_test_split(
     *,
     test_size: float = 0.3,
     order: int = 1,
+    refine: bool = True,
     random_state: RandomSource = None,
 ) -> tuple[Any, Any, Any, Any]:
     """Split data in two so that each label keeps its share in both parts.
@@ -143,6 +147,8 @@ def iterative_train_test_split(
         one and at most ``n_samples - 1``.
     order : {1, 2}, default=1
         1 looks at single labels, 2 at pairs of labels first.
+    refine : bool, default=True
+        Exchange rows after dealing them, where that is more even.
     random_state : int, RandomState, Generator or None, default=None
         Decides the order of rows and all ties. An int gives the same split at
         every call; None draws fresh entropy. NumPy's global random state is
@@ -178,6 +184,10 @@ def iterative_train_test_split(
             f"{n_samples} in X and {n_indicators} in Y."
         )
     train, test = iterative_split_indices(
-        Y, test_size=test_size, order=order, random_state=random_state
+        Y,
+        test_size=test_size,
+        order=order,
+        refine=refine,
+        random_state=random_state,
     )
     return rows_of(X, train), rows_of(X, test), rows_of(Y, train), rows_of(Y, test)

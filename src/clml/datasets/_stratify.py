@@ -34,6 +34,13 @@ def check_order(order: Any) -> int:
     return int(order)
 
 
+def check_refine(refine: Any) -> bool:
+    """Return whether dealt rows may be exchanged."""
+    if not isinstance(refine, bool):
+        raise TypeError(f"refine must be True or False; got {refine!r}.")
+    return refine
+
+
 def _sparse_positives(Y: Any, argument: str) -> sparse.csr_array:
     if len(Y.shape) != 2 or Y.shape[1] == 0:
         raise ValueError(
@@ -131,12 +138,16 @@ def stratified_parts(
     capacities: Integers,
     generator: Generator | None,
     order: int = 1,
+    refine: bool = True,
 ) -> Integers:
     """Return the part of each row: dealt, then exchanged where that is more even.
 
-    Parameters and result are those of :func:`dealt_parts`.
+    Parameters and result are those of :func:`dealt_parts`; without ``refine`` what is
+    dealt stays.
     """
     parts = dealt_parts(positives, capacities, generator, order)
+    if not refine:
+        return parts
     positives = positives.sorted_indices()
     by_row: tuple[Integers, Integers] | None
     by_row = positives.indptr.astype(np.int64), positives.indices.astype(np.int64)
