@@ -200,7 +200,7 @@ def readers() -> dict[str, tuple[str, list[bytes], Callable[[Path], object]]]:
         "csv": (".csv", [CSV], text(datasets.read_csv)),
         "parquet": (".parquet", [parquet()], text(datasets.read_parquet)),
         "svmlight": (".txt", [SVMLIGHT], datasets.read_svmlight),
-        "extreme": (".txt", [EXTREME], datasets.read_extreme),
+        "extreme": (".txt", [EXTREME], datasets.read_xc),
     }
 
 

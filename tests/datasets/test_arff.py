@@ -482,6 +482,15 @@ def written(attributes, rows, is_sparse):
     return "\n".join(lines)
 
 
+# The words of these alphabets that mean something.
+SAID = {"0": 0.0, "-1": 0.0, "1": 1.0}
+
+
+def says_yes_or_no(values):
+    said = [SAID.get(value.strip()) for value in values]
+    return None not in said and len(set(said)) == len(values)
+
+
 def expected(attributes, rows):
     """Return the coded features and labels: the plain way, cell by cell."""
     X, Y = [], []
@@ -492,8 +501,8 @@ def expected(attributes, rows):
                 labels.append(int(value))
             elif kind == "REAL":
                 features.append(np.nan if value is None else value)
-            elif {v.strip().lower() for v in kind} in ({"0", "1"}, {"0"}, {"1"}):
-                features.append(np.nan if value is None else float(value))
+            elif says_yes_or_no(kind):
+                features.append(np.nan if value is None else SAID[value.strip()])
             elif len(kind) <= 2:
                 features.append(np.nan if value is None else float(value == kind[-1]))
             else:

@@ -3,17 +3,23 @@
 from ._arff import read_arff
 from ._bayes import make_bayes_multilabel
 from ._bayes_truth import BayesTruth
+from ._csv import read_csv
+from ._frames import as_dataset
 from ._kfold import IterativeStratifiedKFold
 from ._load import load_dataset
+from ._parquet import read_parquet
 from ._protocol import PaperSplit, paper_split
 from ._registry import PAPER_DATASETS, list_datasets
 from ._splits import iterative_split_indices, iterative_train_test_split
+from ._svmlight import read_svmlight, read_xc
+from ._write import write_arff, write_csv
 
 __all__ = [
     "PAPER_DATASETS",
     "BayesTruth",
     "IterativeStratifiedKFold",
     "PaperSplit",
+    "as_dataset",
     "iterative_split_indices",
     "iterative_train_test_split",
     "list_datasets",
@@ -21,4 +27,10 @@ __all__ = [
     "make_bayes_multilabel",
     "paper_split",
     "read_arff",
+    "read_csv",
+    "read_parquet",
+    "read_svmlight",
+    "read_xc",
+    "write_arff",
+    "write_csv",
 ]

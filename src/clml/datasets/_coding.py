@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ._attributes import DATE, NOMINAL, NUMERIC, STRING, Attribute, meanings
+from ._csr import csr_of
 from ._dates import seconds_since_1970, strptime_format
 from ._files import fail
 from ._table import Table
@@ -224,12 +225,10 @@ def _sparse_features(table: Table, features: list[_Feature]) -> sparse.csr_array
     columns = column_of[attribute_of]
     kept = (columns >= 0) & (entries != 0)
     ends = np.concatenate([[0], np.cumsum(kept)])[indptr]
-    X = sparse.csr_array(
-        (entries[kept], columns[kept], ends), shape=(table.n_rows, n_columns)
-    )
+    X = csr_of(entries[kept], columns[kept], ends, n_columns)
     if others:
         X = X + _other_columns(table, others, n_columns)
-    X.sort_indices()
+        X.sort_indices()
     return X
 
 
@@ -315,7 +314,7 @@ def _indicator(
         f"The dense indicator of {n_rows:,} rows and {n_labels:,} labels",
         "Name fewer labels.",
     )
-    yes_first = np.array([_says_yes_first(table, column) for column in labels])
+    yes_first = np.array([_says_yes_first(table, c) for c in labels], dtype=bool)
     Y = np.zeros((n_rows, n_labels), dtype=np.int64)
     if table.cells is not None:
         for begin in range(0, n_rows, _BLOCK):

@@ -10,11 +10,13 @@ Floats = npt.NDArray[np.float64]
 
 Generator = np.random.RandomState | np.random.Generator
 
-# How many other rows each row is compared with in a round: fewer where there are many
-# rows, which offer enough good swaps. And how many rounds.
+# How many other rows each row is compared with in a round: fewer where there is much
+# to compare, since many rows offer enough good swaps. How many rounds, and the share of
+# rows that must have found a partner for another one.
 _FEWEST_PARTNERS, _MOST_PARTNERS = 8, 64
-_COMPARISONS = 2_000_000
+_COMPARISONS = 4_000_000
 _N_ROUNDS = 10
+_FEWEST_SWAPS = 1 / 500
 
 
 @compiled
@@ -156,9 +158,8 @@ def exchange(
     excess = n_rows * counts - np.multiply.outer(totals, capacities)
     weights = 1.0 / np.maximum(totals, 1)
     sizes = capacities.astype(np.float64)
-    n_partners = max(
-        _FEWEST_PARTNERS, min(_MOST_PARTNERS, n_rows, _COMPARISONS // n_rows)
-    )
+    affordable = _COMPARISONS // (n_rows + len(row_labels))
+    n_partners = max(_FEWEST_PARTNERS, min(_MOST_PARTNERS, n_rows, affordable))
     for _ in range(_N_ROUNDS):
         order = generator.permutation(n_rows).astype(np.int64)
         partners = generator.random((n_rows, n_partners)) * n_rows
@@ -172,5 +173,5 @@ def exchange(
             parts,
             excess,
         )
-        if n_swaps == 0:
+        if n_swaps <= _FEWEST_SWAPS * n_rows:
             break

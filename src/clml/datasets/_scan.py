@@ -99,6 +99,46 @@ def is_missing(text: Bytes, begin: int, end: int) -> bool:
 
 
 @compiled
+def _product_error(a: float, b: float, product: float) -> float:
+    """Return ``a * b - product``, exactly, for their rounded product (Dekker 1971)."""
+    scaled = 134217729.0 * a
+    a_high = scaled - (scaled - a)
+    a_low = a - a_high
+    scaled = 134217729.0 * b
+    b_high = scaled - (scaled - b)
+    b_low = b - b_high
+    return (
+        (a_high * b_high - product) + a_high * b_low + a_low * b_high
+    ) + a_low * b_low
+
+
+@compiled
+def _long_number(mantissa: int, exponent: int) -> tuple[int, float]:
+    """Return an integer below 10**18 times a power of ten from -22 to 22.
+
+    The first operation leaves a remainder that is known exactly; where the bounds of
+    what it adds round to the same number, that is the number, else it is LONG.
+    """
+    high = float(mantissa)
+    low = float(mantissa - np.int64(high))
+    power = _POWERS[abs(exponent)]
+    if exponent < 0:
+        first = high / power
+        product = first * power
+        error = _product_error(first, power, product)
+        rest = ((high - product) - error + low) / power
+        doubt = abs(rest)
+    else:
+        first = high * power
+        error = _product_error(high, power, first)
+        rest = error + low * power
+        doubt = abs(error) + abs(low * power)
+    doubt *= 2.0**-48
+    value = first + (rest - doubt)
+    return (EXACT, value) if value == first + (rest + doubt) else (LONG, 0.0)
+
+
+@compiled
 def parse_number(text: Bytes, begin: int, end: int) -> tuple[int, float]:
     """Return how a number came out, and the number where it is exact.
 
@@ -151,6 +191,9 @@ def parse_number(text: Bytes, begin: int, end: int) -> tuple[int, float]:
     if position != end:
         return NO_NUMBER, 0.0
     if cut or mantissa > 2**53 or exponent > 22 or exponent < -22:
+        if not cut and mantissa != 0 and -22 <= exponent <= 22:
+            outcome, value = _long_number(mantissa, exponent)
+            return outcome, -value if negative else value
         if cut or mantissa != 0:
             return LONG, 0.0
         exponent = 0
