@@ -10,7 +10,7 @@ JOBS    ?= 2
 .PHONY: help demo test bench lint format wheel-test clean
 
 help:
-	@echo "make demo    train on generated data and print a table"
+	@echo "make demo    train on data with known truth, print a table, write a page"
 	@echo "make test    the whole test suite"
 	@echo "make bench   the speed table"
 	@echo "make lint    ruff, mypy, codespell"
