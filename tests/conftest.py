@@ -10,6 +10,14 @@ settings.register_profile("kernels", deadline=None)
 settings.load_profile("kernels")
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _own_cache(tmp_path_factory):
+    """Keep parsed copies and downloads out of the user's cache."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CLML_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def small_data():
     """Rows, indicator: 120 × 8 with 4 labels, learnable in a few epochs."""

@@ -154,7 +154,7 @@ def curve_plot(curve: Floats, names: Sequence[str]) -> str:
     curve : array (epochs, o)
     names : sequence of o str
     """
-    left, right, top, bottom = 40, WIDTH - 80, 12, 232
+    left, right, top, bottom = 40, WIDTH - 92, 12, 232
     low, high = _range(curve)
     epochs = len(curve)
     x, y = _scale(0, max(epochs - 1, 1), left, right), _scale(low, high, bottom, top)
@@ -167,7 +167,7 @@ def curve_plot(curve: Floats, names: Sequence[str]) -> str:
     ends = _apart([float(y(value)) for value in curve[-1]], 14)
     for i, name in enumerate(names):
         line = " ".join(f"{x(e):.1f},{y(curve[e, i]):.1f}" for e in shown)
-        parts.append(f'<polyline points="{line}" class="curve"/>')
+        parts.append(f'<polyline points="{line}" fill="none" class="curve"/>')
         parts.append(_text(right + 6, ends[i] + 4, name, "name"))
     parts.append(_text(left, bottom + 16, "epoch 1", "tick"))
     parts.append(_text(right, bottom + 16, str(epochs), "tick", "end"))
