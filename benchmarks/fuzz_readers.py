@@ -5,7 +5,7 @@
 Each input must come out as data or as a ValueError that names the file. Anything else
 ends the script: another exception, an input that takes longer than ``--seconds`` (the
 watchdog also catches what hangs inside compiled code), and memory beyond what the
-readers state, 64 MiB and 64 times the uncompressed file. The files are written by hand
+readers state, 256 MiB and 64 times the uncompressed file. The files are written by hand
 for this purpose; the state of an input that fails is left in a file and named.
 """
 
@@ -275,7 +275,7 @@ def main() -> None:
                     faulthandler.cancel_dump_traceback_later()
                 slowest = max(slowest, time.perf_counter() - began)
                 growth = memory() - before
-                if growth > 2 * 64 * 2**20 + 64 * largest:
+                if growth > (256 + 64) * 2**20 + 64 * largest:
                     fail(name, count, data, f"{growth / 2**20:.0f} MiB of memory")
             refused = n_inputs - n_read
             growth_mib = (memory() - before) / 2**20

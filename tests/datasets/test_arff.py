@@ -423,7 +423,7 @@ def test_what_would_grow_too_large_is_refused(write):
     wide = f"@relation 'r: -C 1'\n@attribute l {{0,1}}\n@attribute n {{{values}}}\n"
     with pytest.raises(ValueError, match="20,000 columns of the coded features"):
         read_arff(write(wide + "@data\n" + "0,v1\n" * 10_000))
-    long = wide.replace("attribute n", "attribute " + "n" * 10_000)
+    long = wide.replace("attribute n", "attribute " + "n" * 20_000)
     with pytest.raises(ValueError, match="names of the coded features"):
         read_arff(write(long + "@data\n0,v1\n"))
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from clml.datasets import _registry
+from clml.datasets._limits import LABEL_BYTES, check_size
 from clml.datasets._registry import (
     PAPER_DATASETS,
     SUBSETS,
@@ -146,3 +147,14 @@ def test_hashes_are_those_that_were_verified():
     for _, _, variant in VARIANTS:
         if variant.sha256 not in own:
             assert verified[variant.sha256] == variant.n_bytes
+
+
+def test_the_indicators_of_all_known_sets_fit_into_memory_by_the_rule():
+    for name in list_datasets():
+        entry = get_entry(name)
+        for kind in ("all", "train"):
+            if None in (entry.n_instances, entry.n_labels) or not entry.variants(kind):
+                continue
+            needed = LABEL_BYTES * entry.n_instances * entry.n_labels
+            n_bytes = min(variant.n_bytes for variant in entry.variants(kind))
+            check_size(name, n_bytes, needed, "The indicator", "")

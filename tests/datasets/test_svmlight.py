@@ -232,7 +232,9 @@ def test_given_counts_allow_what_the_size_of_the_file_does_not(written):
 def test_dense_labels_only_where_they_fit(written):
     n_rows, n_labels = 100, 900_000
     path = written(f"{n_rows} 1 {n_labels}\n" + "5 0:1\n" * n_rows)
-    with pytest.raises(ValueError, match=r"720,000,000 bytes.*Pass sparse_labels=True"):
+    with pytest.raises(
+        ValueError, match=r"1,800,000,000 bytes.*Pass sparse_labels=True"
+    ):
         read_xc(path)
     Y = read_xc(path, sparse_labels=True).Y
     assert Y.shape == (n_rows, n_labels) and Y.nnz == n_rows

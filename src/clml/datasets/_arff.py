@@ -180,7 +180,7 @@ def read_arff(
     ------
     ValueError
         For a file that is damaged or not in the format, with its line. A file may
-        take 64 MiB and 64 times its uncompressed size in memory, not more.
+        take 256 MiB and 64 times its uncompressed size in memory, not more.
 
     Examples
     --------

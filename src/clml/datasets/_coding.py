@@ -14,15 +14,13 @@ from ._attributes import DATE, NOMINAL, NUMERIC, STRING, Attribute, meanings
 from ._csr import csr_of
 from ._dates import seconds_since_1970, strptime_format
 from ._files import fail
+from ._limits import LABEL_BYTES, check_size
 from ._table import Table
 
 # In fewer rows than these, values that never repeat are no sign of an identifier.
 _FEWEST_ROWS = 11
-# What a file may grow to in memory: so much, and so many times its text.
-_FREE_BYTES = 64 * 2**20
-_BYTES_PER_BYTE = 64
-# What a label, an entry of a sparse matrix and a name take while they are made.
-_LABEL_BYTES, _ENTRY_BYTES, _NAME_BYTES = 20, 80, 100
+# What an entry of a sparse matrix and a name take while they are made.
+_ENTRY_BYTES, _NAME_BYTES = 80, 100
 # Rows whose labels are looked at together.
 _BLOCK = 4096
 
@@ -51,16 +49,6 @@ class _Feature:
     names: tuple[str, ...]
     categorical: bool
     targets: tuple[int, ...] | None = None
-
-
-def _check_size(table: Table, n_bytes: int, what: str, remedy: str) -> None:
-    most = _FREE_BYTES + _BYTES_PER_BYTE * table.n_bytes
-    if n_bytes > most:
-        raise fail(
-            table.path,
-            f"{what} would take {n_bytes:,} bytes, more than the {most:,} that a file "
-            f"of this size may take. {remedy}",
-        )
 
 
 # --- preparing columns ---------------------------------------------------------
@@ -153,8 +141,9 @@ def _plan(
         reason = _reason_to_drop(table, number) if drop_identifiers else None
         if reason:
             notes.append(f"{name!r} was left out: {reason}.")
-            _check_size(
-                table,
+            check_size(
+                table.path,
+                table.n_bytes,
                 8 * table.n_rows * len(notes),
                 "What was left out of the features",
                 "Take the text attributes out of the file.",
@@ -164,8 +153,9 @@ def _plan(
             features.append(_Feature(number, (name,), False))
         else:
             features.append(_plan_nominal(number, attribute, onehot))
-    _check_size(
-        table,
+    check_size(
+        table.path,
+        table.n_bytes,
         sum(_NAME_BYTES + len(n) for feature in features for n in feature.names),
         "The names of the coded features",
         'Pass nominals="codes" to keep one column for each attribute.',
@@ -184,8 +174,9 @@ def _missing_stays_missing(feature: _Feature) -> bool:
 def _dense_features(table: Table, features: list[_Feature]) -> NDArray[np.float64]:
     assert table.cells is not None
     n_columns = sum(len(feature.names) for feature in features)
-    _check_size(
-        table,
+    check_size(
+        table.path,
+        table.n_bytes,
         8 * table.n_rows * n_columns,
         f"The {n_columns:,} columns of the coded features",
         'Pass nominals="codes" to keep one column for each attribute.',
@@ -236,8 +227,9 @@ def _other_columns(
     table: Table, features: list[tuple[_Feature, int]], n_columns: int
 ) -> sparse.csr_array:
     """Code nominals whose omitted value sets a column to 1: nearly every row has it."""
-    _check_size(
-        table,
+    check_size(
+        table.path,
+        table.n_bytes,
         _ENTRY_BYTES * table.n_rows * len(features),
         f"The {len(features):,} nominal features whose first value is not 0",
         'Pass nominals="codes" to keep their codes, which are 0 where omitted.',
@@ -308,9 +300,10 @@ def _indicator(
     table: Table, labels: Sequence[int], missing_labels: str
 ) -> NDArray[np.int64]:
     n_rows, n_labels = table.n_rows, len(labels)
-    _check_size(
-        table,
-        _LABEL_BYTES * n_rows * n_labels,
+    check_size(
+        table.path,
+        table.n_bytes,
+        LABEL_BYTES * n_rows * n_labels,
         f"The dense indicator of {n_rows:,} rows and {n_labels:,} labels",
         "Name fewer labels.",
     )

@@ -182,7 +182,7 @@ def read_csv(
     missing_labels : {"error", "negative"}, default="error"
         Whether a label without a value is refused or taken as absent.
     max_bytes : int or None, default=None
-        The most that a compressed file may hold. None: 1,000 times its size, and
+        The most that a compressed file may hold. None: 500 times its size, and
         64 MiB for small ones.
 
     Returns
@@ -194,7 +194,7 @@ def read_csv(
     ------
     ValueError
         For a file that is damaged or not in the format, with its line. A file may
-        take 64 MiB and 64 times its uncompressed size in memory, not more.
+        take 256 MiB and 64 times its uncompressed size in memory, not more.
 
     Examples
     --------

@@ -12,12 +12,11 @@ from scipy import sparse
 from . import _scan_pairs as scan
 from ._csr import LARGEST_INDEX, csr_of
 from ._files import PathLike, fail
+from ._limits import LABEL_BYTES, check_size
 
 _MOST_NOTES = 4096
 # Every column has a name in memory, so a short file may not claim very many.
 _FREE_COLUMNS = 10**6
-_FREE_BYTES = 64 * 2**20
-_BYTES_PER_BYTE = 64
 
 
 @dataclass
@@ -159,15 +158,13 @@ def indicator_of(
         raise rows.fail(f"the label {label_of[number]} stands twice in the row.", row)
     if sparse_labels:
         return Y
-    needed = 8 * rows.n_rows * n_labels
-    most = _FREE_BYTES + _BYTES_PER_BYTE * len(rows.text)
-    if needed > most:
-        raise fail(
-            rows.path,
-            f"the dense indicator of {rows.n_rows:,} rows and {n_labels:,} labels "
-            f"would take {needed:,} bytes, more than the {most:,} that a file of this "
-            "size may take. Pass sparse_labels=True.",
-        )
+    check_size(
+        rows.path,
+        len(rows.text),
+        LABEL_BYTES * rows.n_rows * n_labels,
+        f"The dense indicator of {rows.n_rows:,} rows and {n_labels:,} labels",
+        "Pass sparse_labels=True.",
+    )
     return Y.toarray()
 
 

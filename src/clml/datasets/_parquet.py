@@ -178,7 +178,7 @@ def read_parquet(
     nominals, drop_identifiers, missing_labels
         As in :func:`read_csv`.
     max_bytes : int or None, default=None
-        The most that the content may take in memory. None: 1,000 times the size of
+        The most that the content may take in memory. None: 500 times the size of
         the file, and 64 MiB for small ones.
 
     Returns
@@ -192,7 +192,7 @@ def read_parquet(
         If pyarrow is not installed.
     ValueError
         For a file that is damaged, or has columns that are no features. The coded
-        features may take 64 MiB and 1,024 times the size of the file.
+        features may take 256 MiB and 1,024 times the size of the file.
 
     Examples
     --------

@@ -74,7 +74,7 @@ def read_svmlight(
     label_names : sequence of str or None, default=None
         One for each column of Y. None: the labels as they are written.
     max_bytes : int or None, default=None
-        The most that a compressed file may hold. None: 1,000 times its size, and
+        The most that a compressed file may hold. None: 500 times its size, and
         64 MiB for small ones.
 
     Returns
@@ -88,7 +88,7 @@ def read_svmlight(
     ------
     ValueError
         For a file that is damaged or not in the format, with its line, and for a
-        dense Y of more than 64 MiB and 64 times the size of the text.
+        dense Y of more than 256 MiB and 64 times the size of the text.
 
     See Also
     --------
@@ -200,7 +200,7 @@ def read_xc(
     label_names : sequence of str or None, default=None
         One for each label. None: their numbers.
     max_bytes : int or None, default=None
-        The most that a compressed file may hold. None: 1,000 times its size, and
+        The most that a compressed file may hold. None: 500 times its size, and
         64 MiB for small ones.
 
     Returns
@@ -212,7 +212,7 @@ def read_xc(
     ------
     ValueError
         For a file that is damaged, not in the format or not as its first line says,
-        with its line, and for a dense Y of more than 64 MiB and 64 times the size of
+        with its line, and for a dense Y of more than 256 MiB and 64 times the size of
         the text.
 
     Examples
