@@ -1,9 +1,14 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.metrics import log_loss
+from sklearn.metrics import f1_score, log_loss
 
-from clml._cross_entropy import cross_entropy, fit_cross_entropy, loss_and_gradient
+from clml._cross_entropy import (
+    best_f1_threshold,
+    cross_entropy,
+    fit_cross_entropy,
+    loss_and_gradient,
+)
 from clml.datasets import make_bayes_multilabel
 from clml.network import Layout, forward
 
@@ -60,3 +65,21 @@ def test_stops_early_and_repeats():
     assert len(one.curve) == one.best_epoch + 4 < 300
     assert_array_equal(one.theta, two.theta)
     assert_array_equal(data.X, X)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_threshold_for_micro_f1_is_the_best_of_all(seed):
+    rng = np.random.default_rng(seed)
+    logits = rng.normal(size=(15, 3)).round(1)  # with ties
+    Y = (logits + rng.normal(size=logits.shape) > 0.5).astype(int)
+
+    def f1(threshold):
+        return f1_score(Y, logits > threshold, average="micro")
+
+    every = np.concatenate([np.unique(logits) - 0.05, [logits.max() + 1]])
+    best = best_f1_threshold(logits, Y)
+    assert np.isclose(f1(best), max(f1(threshold) for threshold in every))
+
+
+def test_the_threshold_where_no_label_is_positive():
+    assert np.isfinite(best_f1_threshold(np.zeros((3, 2)), np.zeros((3, 2))))

@@ -101,6 +101,9 @@ class CrossEntropyNetwork:
         Cross-entropy on training and on validation rows after each epoch.
     best_epoch : int
         The one whose weights these are, from 0.
+    f1_threshold : float
+        The logit above which labels are predicted for the best micro-F1 on the
+        validation rows.
     """
 
     theta: Floats
@@ -108,6 +111,7 @@ class CrossEntropyNetwork:
     scaling: Scaling
     curve: Floats
     best_epoch: int
+    f1_threshold: float
 
     def decision_function(self, X: Any) -> Floats:
         """Logits (rows, K)."""
@@ -172,7 +176,31 @@ def fit_cross_entropy(
             best, best_epoch, least = theta, epoch, validation
         elif epoch - best_epoch >= patience:
             break
-    return CrossEntropyNetwork(best, layout, scaling, np.array(curve), best_epoch)
+    threshold = best_f1_threshold(forward(best, X_val, layout), Y_val)
+    return CrossEntropyNetwork(
+        best, layout, scaling, np.array(curve), best_epoch, threshold
+    )
+
+
+def best_f1_threshold(logits: Floats, Y: NDArray) -> float:
+    """Return the threshold, between two logits, with the largest micro-F1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from clml._cross_entropy import best_f1_threshold
+    >>> best_f1_threshold(np.array([[3.0, 1.0], [-1.0, -2.0]]), np.eye(2)[::-1])
+    -1.5
+    """
+    order = np.argsort(-logits.ravel(), kind="stable")
+    ranked = logits.ravel()[order]
+    hits = np.cumsum(Y.ravel()[order])
+    f1 = 2 * hits / (np.arange(1, len(hits) + 1) + max(hits[-1], 1))
+    # Only where the next logit is smaller can a threshold lie.
+    f1[:-1][ranked[:-1] == ranked[1:]] = -1.0
+    best = int(f1.argmax())
+    below = ranked[best + 1] if best + 1 < len(ranked) else ranked[best] - 2.0
+    return float((ranked[best] + below) / 2)
 
 
 def _initial_weights(layout: Layout, generator: np.random.Generator) -> Floats:

@@ -52,7 +52,7 @@ h2 { font-size: 1.15rem; margin: 2.2rem 0 .5rem; }
 p, li { max-width: 44rem; }
 p.soft, dt { color: var(--soft); }
 .cards { display: grid; gap: 1rem;
-  grid-template-columns: repeat(auto-fit, minmax(min(100%, 19rem), 1fr)); }
+  grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); }
 figure { margin: 0; padding: .9rem; background: var(--card);
   border: 1px solid var(--rule); border-radius: 10px; }
 figcaption { font-size: .85rem; color: var(--soft); margin-top: .4rem; }
@@ -89,8 +89,10 @@ svg .curve { fill: none; stroke: var(--clml); stroke-width: 1.6; }
 <body>
 <h1>How near to the best possible?</h1>
 <p>These labels were drawn from a known distribution, so the smallest value that any
-model can reach of each loss, its Bayes value, is known too. Every method learned from
-the same $training_rows rows; the $test_rows test rows decided nothing.</p>
+model can expect of each loss, its Bayes value, is known too. Their log-odds are a
+network of the shape that CLML and the cross-entropy network train, which the two
+baselines cannot represent. Every method learned from the same $training_rows rows; the
+$test_rows test rows decided nothing.</p>
 <ul>
 $verdict
 </ul>
@@ -111,7 +113,9 @@ $rows
 </table>
 </div>
 <p class="soft">Expected loss, then in small the loss on the drawn labels. Bold: the
-smallest expected loss of a column.</p>
+smallest expected loss of a column. Expected micro-F1 is the ratio of expectations over
+all test rows. Each Bayes value is that of a predictor of its own (in small: that
+predictor on the drawn labels); no single model need reach all of them.</p>
 <h2>One run of CLML</h2>
 <div class="cards">
 <figure>

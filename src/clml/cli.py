@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -39,10 +40,12 @@ def main() -> None:
 )
 def demo(epochs: int, seed: int, page: Path) -> None:
     """Train on data with known Bayes risks, print the losses, write a page."""
-    if not page.absolute().parent.is_dir():
+    folder = page.absolute().parent
+    if not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)):
         # Said before the training, not after it.
         raise click.BadParameter(
-            f"{page} must be in an existing folder.", param_hint="--page"
+            f"{page} must be in an existing folder that can be written.",
+            param_hint="--page",
         )
     from ._demo import run_demo
 
@@ -71,6 +74,9 @@ def datasets(data_home: str | None) -> None:
     """List the known datasets, their figures, and where their files are."""
     from rich.console import Console
 
-    from .datasets._catalogue import dataset_table
+    from .datasets._catalogue import dataset_legend, dataset_table
 
-    Console().print(dataset_table(data_home))
+    console = Console(highlight=False)
+    console.print(dataset_table(data_home))
+    console.print()
+    console.print(dataset_legend(data_home), soft_wrap=True)

@@ -326,3 +326,12 @@ def test_fresh_rows_repeat_with_a_seed_and_leave_the_global_state():
     before = X.copy()
     truth.bayes_losses(X)
     assert_array_equal(X, before)
+
+
+def test_risk_where_no_label_is_possible():
+    truth = make_bayes_multilabel(
+        1, 1, 0, 0, n_features=4, density=1e-12, random_state=1
+    ).truth
+    value, error = truth.bayes_risk(500)
+    assert_allclose(value, [0, 0, 1], atol=1e-6)
+    assert np.isfinite(error).all()

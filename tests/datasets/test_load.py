@@ -115,7 +115,10 @@ def test_worked_example(toy, tmp_path):
     assert data.source == str(tmp_path / "toy" / "toy.arff")
     assert data.citation == "A. Author, On Fruit, 2020."
     assert data.DESCR.splitlines()[0] == "toy: Fruit (all rows)."
-    assert "4 rows, 2 features, 2 labels, 1.000 labels a row." in data.DESCR
+    assert (
+        "4 rows, 2 features (4 columns of X), 2 labels, 1.000 labels a row."
+        in data.DESCR
+    )
     assert "Please cite: A. Author" in data.DESCR
 
 
@@ -259,7 +262,7 @@ def test_failed_download_leaves_nothing(tmp_path, monkeypatch):
         raise TimeoutError("timed out")
 
     monkeypatch.setattr(_download, "_open", fail)
-    with pytest.raises(OSError, match=r"timed out.*by hand, save https://files"):
+    with pytest.raises(OSError, match=r"timed out.*by hand, save\n  https://files"):
         load_dataset("toy", data_home=tmp_path)
     assert list(tmp_path.iterdir()) == []
 
@@ -318,7 +321,7 @@ def test_labels_that_the_relation_tells(toy, tmp_path, monkeypatch, network):
     text = CONTENTS["all"].replace("@relation toy", "@relation 'toy: -C -2'")
     variant = Variant(hashlib.sha256(text.encode()).hexdigest(), len(text), ())
     files = {**toy_entry().files, "all": (variant,)}
-    use(monkeypatch, toy_entry(files=files, labels_in_relation=True))
+    use(monkeypatch, toy_entry(files=files))
     folder = toy(tmp_path)
     (folder / "toy.arff").write_text(text)
     data = load_dataset("toy", data_home=tmp_path)

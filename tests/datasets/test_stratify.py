@@ -226,11 +226,13 @@ def unevenness(Y, parts, capacities):
     return total
 
 
-def columns_of(Y, order):
+def columns_of(Y, order, capacities):
+    """Labels, and pairs of which the smallest part has a share of half a row."""
     if order == 1:
         return Y
-    pairs = combinations(range(Y.shape[1]), 2)
-    return np.column_stack([Y, *(Y[:, a] * Y[:, b] for a, b in pairs)])
+    pairs = [Y[:, a] * Y[:, b] for a, b in combinations(range(Y.shape[1]), 2)]
+    least = min(capacities) / len(Y)
+    return np.column_stack([Y, *(pair for pair in pairs if pair.sum() * least >= 0.5)])
 
 
 @settings(max_examples=80)
@@ -253,7 +255,7 @@ def test_exchanging_is_never_less_even_and_keeps_sizes(Y, n_parts, order, seed):
         for divide in (dealt_parts, stratified_parts)
     )
     assert_array_equal(np.bincount(after, minlength=n_parts), capacities)
-    columns = columns_of(Y, order)
+    columns = columns_of(Y, order, capacities)
     dealt = unevenness(columns, before, capacities)
     exchanged = unevenness(columns, after, capacities)
     assert exchanged <= dealt + 1e-9
@@ -266,7 +268,7 @@ def test_no_swap_of_two_rows_is_left_that_helps_much(order):
     rng = np.random.default_rng(0)
     Y = (rng.random((40, 6)) < 0.3).astype(np.int64)
     capacities = np.array([28, 12])
-    columns = columns_of(Y, order)
+    columns = columns_of(Y, order, capacities)
     parts = stratified_parts(sparse.csr_array(Y == 1), capacities, rng, order)
     reached = unevenness(columns, parts, capacities)
     swapped = []
@@ -279,3 +281,24 @@ def test_no_swap_of_two_rows_is_left_that_helps_much(order):
     )
     gain = unevenness(columns, dealt, capacities) - reached
     assert reached - min(swapped) <= 0.2 * gain
+
+
+def test_a_pair_of_which_there_is_too_little_does_not_hold_its_row():
+    # Every row has a pair of its own; none must keep its row out of the small part.
+    n = 60
+    Y = sparse.csr_array(
+        np.hstack([np.eye(n, dtype=bool), np.ones((n, 1), dtype=bool)])
+    )
+    capacities = np.array([42, 18])
+    tested = np.zeros(n)
+    for seed in range(40):
+        tested += stratified_parts(Y, capacities, np.random.default_rng(seed), 2)
+    assert tested.min() > 0
+
+
+@pytest.mark.parametrize("shape, n_parts", [((600, 600), 2), ((40, 400), 2000)])
+def test_too_many_pairs_are_refused(shape, n_parts):
+    Y = sparse.csr_array(np.ones(shape, dtype=bool))
+    capacities = np.bincount(np.arange(shape[0]) % n_parts, minlength=n_parts)
+    with pytest.raises(ValueError, match="use order=1"):
+        stratified_parts(Y, capacities, None, 2)

@@ -106,6 +106,11 @@ def _find_labels(
                 f"-C of MEKA, and there is no {stem(path)}.xml beside the file.",
             )
     if isinstance(labels, (str, os.PathLike)):
+        if not Path(labels).exists():
+            raise FileNotFoundError(
+                "labels must be the path of an XML file or a list of names; there is "
+                f"no file {str(labels)!r}."
+            )
         parents = parse_labels_xml(labels, read_file(labels, ".xml"))
         columns = _columns_of(path, header, list(parents))
         names = dict(zip(parents, columns, strict=True))
@@ -164,9 +169,10 @@ def read_arff(
     Returns
     -------
     Bunch
-        ``X`` : float64 array, or CSR array where the rows of the file are sparse;
-        missing numbers are NaN, a missing value of a one-hot coded feature is 0 in
-        all its columns. ``Y`` : int64 array (n_instances, n_labels) of 0 and 1.
+        ``X`` : float64 array, or CSR array where the rows of the file are sparse.
+        Missing numbers are NaN, and so are missing values of a nominal that is one
+        column; where it has a column for each value, all of them are 0.
+        ``Y`` : int64 array (n_instances, n_labels) of 0 and 1.
         ``feature_names`` and ``categorical`` (whether it codes a nominal) of each
         column of X, ``label_names``. ``n_instances``, ``n_features`` (attributes of
         the file that are no labels), ``n_labels``, ``cardinality``, ``density``,

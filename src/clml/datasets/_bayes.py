@@ -130,7 +130,7 @@ def make_bayes_multilabel(
     n_features : int, default=10
         Independent standard normal.
     density : float, default=1/3
-        In (0, 1): how frequent each label is.
+        In (0, 1): about how frequent each label is.
     random_state : int, RandomState, Generator or None, default=None
         Draws the distribution first, then the rows: the same seed and shape give the
         same distribution for any ``n_samples``.

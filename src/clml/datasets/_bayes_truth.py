@@ -174,8 +174,10 @@ class BayesTruth(LabelDistribution):
         X = generator.normal(size=(n_samples, self.n_features))
         p = self.marginals(X)
         hits, size = micro_f1_parts(p, self.bayes_scores(X, "micro_f1") > 0)
-        f1 = hits.mean() / size.mean()
-        influence = (hits - f1 * size) / size.mean()
+        mean_size = size.mean()
+        # Without any chance of a label micro-F1 is 0.
+        f1 = hits.mean() / mean_size if mean_size > 0 else 0.0
+        influence = (hits - f1 * size) / mean_size if mean_size > 0 else hits
         terms = np.stack(
             [
                 hamming_risks(p, p > 0.5),

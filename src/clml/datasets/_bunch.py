@@ -73,12 +73,13 @@ def _named(names: Sequence[Any] | None, count: int, prefix: str, what: str) -> l
 def _labels(Y: Any) -> Any:
     if not sparse.issparse(Y):
         return check_indicator(Y).astype(np.int64)
-    Y = sparse.csr_array(Y, dtype=np.int64, copy=True)
+    # Checked before it is cast, which would cut fractions off.
+    Y = sparse.csr_array(Y, copy=True)
     Y.sum_duplicates()
     Y.eliminate_zeros()
     if Y.nnz and not (Y.data == 1).all():
         raise ValueError(f"Y must hold 0 and 1 only, got {Y.data[Y.data != 1][0]}.")
-    return Y
+    return Y.astype(np.int64)
 
 
 def make_bunch(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
+import secrets
 import zipfile
 import zlib
 from contextlib import suppress
@@ -111,14 +111,15 @@ def store(folder: Path, key: str, bunch: Bunch) -> None:
     """Store a copy whole or not at all; a folder that cannot be written is no error."""
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=folder, suffix=".part")
+        # Unlike a file of tempfile's it may be read by whom the user's umask lets.
+        temporary = folder / f".{key}.{secrets.token_hex(8)}.part"
         try:
-            with os.fdopen(handle, "wb") as stream:
+            with open(temporary, "xb") as stream:
                 np.savez(stream, **_as_arrays(bunch))  # type: ignore[arg-type]
                 stream.flush()
                 os.fsync(stream.fileno())
             os.replace(temporary, folder / f"{key}.npz")
         except BaseException:
             with suppress(OSError):
-                os.unlink(temporary)
+                temporary.unlink()
             raise

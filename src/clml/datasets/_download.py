@@ -88,13 +88,16 @@ def _folder(path: Path) -> Iterator[None]:
 
 def _copy(url: str, stream: Any, limit: int, title: str) -> None:
     n_bytes = 0
-    with _open(url) as response, _progress(title, limit) as advance:
-        while chunk := response.read(_CHUNK):
-            n_bytes += len(chunk)
-            if n_bytes > limit:
-                raise ValueError(f"more than the {limit:,} bytes expected came")
-            stream.write(chunk)
-            advance(len(chunk))
+    with _open(url) as response:
+        # What is served compressed is smaller than its content.
+        total = getattr(response, "length", None) or limit
+        with _progress(title, total) as advance:
+            while chunk := response.read(_CHUNK):
+                n_bytes += len(chunk)
+                if n_bytes > limit:
+                    raise ValueError(f"more than the {limit:,} bytes expected came")
+                stream.write(chunk)
+                advance(len(chunk))
 
 
 def _check(path: Path, variant: Variant) -> None:
@@ -112,7 +115,6 @@ def _fetch(url: str, variant: Variant, target: Path) -> None:
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
     try:
         with open(temporary, "xb") as stream:
-            # What is served compressed is smaller than its content.
             _copy(url, stream, variant.n_bytes, target.name)
             stream.flush()
             os.fsync(stream.fileno())
@@ -129,14 +131,18 @@ def _suffix(url: str) -> str:
 
 
 def by_hand(variants: tuple[Variant, ...], target: Path) -> str:
-    """Say how to put a file in its place without this module."""
-    places = [
-        f"{url} as {target}{_suffix(url)} (sha256 of the content, uncompressed: "
-        f"{variant.sha256})"
+    """Return the lines that say which addresses to save as what."""
+    return "\n  or\n".join(
+        "\n  or\n".join(
+            f"  {url}\n    as {target}{_suffix(url)}" for url in variant.urls
+        )
+        + f"\n    (sha256 of the uncompressed content: {variant.sha256})"
         for variant in variants
-        for url in variant.urls
-    ]
-    return "To do it by hand, save " + ", or ".join(places) + "."
+    )
+
+
+class DownloadError(OSError):
+    """No source delivered what was expected."""
 
 
 def download(variants: tuple[Variant, ...], target: Path) -> Path:
@@ -157,7 +163,7 @@ def download(variants: tuple[Variant, ...], target: Path) -> Path:
 
     Raises
     ------
-    OSError
+    DownloadError
         If no source delivered the expected content. Nothing is left behind then.
     """
     failures = []
@@ -171,9 +177,6 @@ def download(variants: tuple[Variant, ...], target: Path) -> Path:
                     failures.append(f"{url}: {error}")
                 else:
                     return path
-        raise OSError(
-            f"{target.name} could not be downloaded. "
-            + "; ".join(failures)
-            + ". "
-            + by_hand(variants, target)
+        raise DownloadError(
+            f"{target.name} could not be downloaded. {'; '.join(failures)}."
         )

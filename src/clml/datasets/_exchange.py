@@ -17,6 +17,8 @@ _FEWEST_PARTNERS, _MOST_PARTNERS = 8, 64
 _COMPARISONS = 4_000_000
 _N_ROUNDS = 10
 _FEWEST_SWAPS = 1 / 500
+# Rows whose partners are drawn at a time.
+_CHUNK = 2**17
 
 
 @compiled
@@ -66,6 +68,7 @@ def _exchange_once(
     row_labels: Integers,
     weights: Floats,
     sizes: Floats,
+    n: int,
     order: Integers,
     partners: Integers,
     parts: Integers,
@@ -73,13 +76,12 @@ def _exchange_once(
 ) -> int:
     """Let each row swap with the best of its partners; return how many did.
 
-    ``order`` (n_rows,) is that in which rows are looked at, ``partners`` (n_rows,
-    n_partners) the rows that each is compared with. ``parts`` and ``excess``, n_rows
+    ``order`` holds the rows to look at, ``partners`` (rows, n_partners) the rows that
+    each is compared with, ``n`` is the number of all rows. ``parts`` and ``excess``, n
     times (what a part has of a label, less its share), change in place.
     """
-    n = order.size
     n_swaps = 0
-    for position in range(n):
+    for position in range(order.size):
         row = order[position]
         best = -1
         best_change = -1e-9
@@ -125,21 +127,24 @@ def exchange(
     row_pointers: Integers,
     row_labels: Integers,
     n_labels: int,
+    n_columns: int,
     capacities: Integers,
     generator: Generator | None,
     parts: Integers,
 ) -> None:
     """Swap rows between parts, in place, as long as that is found to be more even.
 
-    Unevenness is the sum, over labels and parts, of the squared difference between
-    what a part has of a label and its share, over that share (as in the chi-squared
-    statistic): each swap makes it smaller. Sizes of parts stay.
+    Unevenness is the sum, over columns (labels, or labels and pairs of them) and parts,
+    of the squared difference between what a part has of a column and its share, over
+    that share (as in the chi-squared statistic): each swap makes it smaller. Sizes of
+    parts stay.
 
     Parameters
     ----------
     row_pointers, row_labels : int64 arrays
-        The indicator by rows, the labels of a row ascending.
-    n_labels : int
+        The columns of each row, ascending.
+    n_labels, n_columns : int
+        Columns from ``n_labels`` on are pairs.
     capacities : int64 array (n_parts,)
     generator : RandomState, Generator or None
         Chooses the rows that are compared. None: always the same.
@@ -149,29 +154,36 @@ def exchange(
     if n_rows == 0:
         return
     generator = np.random.default_rng(0) if generator is None else generator
-    part_of_entry = np.repeat(parts, np.diff(row_pointers))
-    cells = np.bincount(
-        row_labels * n_parts + part_of_entry, minlength=n_labels * n_parts
-    )
-    counts = cells.reshape(n_labels, n_parts)
+    cells = row_labels * n_parts
+    cells += np.repeat(parts, np.diff(row_pointers))
+    counts = np.bincount(cells, minlength=n_columns * n_parts)
+    counts = counts.reshape(n_columns, n_parts)
     totals = counts.sum(axis=1)
-    excess = n_rows * counts - np.multiply.outer(totals, capacities)
     weights = 1.0 / np.maximum(totals, 1)
+    # The smallest part's share of such a pair is nearer to none than to one row.
+    # Counted, these pairs, often most of all, would keep their rows out of it.
+    rare = totals * capacities.min() < n_rows / 2
+    weights[n_labels:][rare[n_labels:]] = 0.0
+    excess = n_rows * counts - np.multiply.outer(totals, capacities)
     sizes = capacities.astype(np.float64)
     affordable = _COMPARISONS // (n_rows + len(row_labels))
     n_partners = max(_FEWEST_PARTNERS, min(_MOST_PARTNERS, n_rows, affordable))
     for _ in range(_N_ROUNDS):
         order = generator.permutation(n_rows).astype(np.int64)
-        partners = generator.random((n_rows, n_partners)) * n_rows
-        n_swaps = _exchange_once(
-            row_pointers,
-            row_labels,
-            weights,
-            sizes,
-            order,
-            partners.astype(np.int64),
-            parts,
-            excess,
-        )
+        n_swaps = 0
+        for begin in range(0, n_rows, _CHUNK):
+            chunk = order[begin : begin + _CHUNK]
+            partners = generator.random((len(chunk), n_partners)) * n_rows
+            n_swaps += _exchange_once(
+                row_pointers,
+                row_labels,
+                weights,
+                sizes,
+                n_rows,
+                chunk,
+                partners.astype(np.int64),
+                parts,
+                excess,
+            )
         if n_swaps <= _FEWEST_SWAPS * n_rows:
             break

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ from scipy import sparse
 from sklearn.utils import Bunch
 
 from ._arff import read_checked_arff
+from ._arff_header import meka_label_count, parse_header
 from ._bunch import make_bunch
-from ._download import by_hand
+from ._download import DownloadError, by_hand
 from ._download import download as download_file
 from ._files import PathLike, read_file
 from ._home import data_homes, file_name, find_file, user_cache
@@ -42,6 +44,8 @@ class _Files:
         Folders to search.
     download : bool
         Whether missing files may be downloaded.
+    kinds : tuple of str
+        All files that will be wanted.
 
     Attributes
     ----------
@@ -49,32 +53,71 @@ class _Files:
         What the user has to be told.
     """
 
-    def __init__(self, entry: DatasetEntry, homes: list[Path], download: bool) -> None:
+    def __init__(
+        self,
+        entry: DatasetEntry,
+        homes: list[Path],
+        download: bool,
+        kinds: tuple[str, ...],
+    ) -> None:
         self.entry = entry
         self.homes = homes
         self.download = download
+        self.kinds = kinds
         self.notices: list[str] = []
 
     def read(self, kind: str, **options: Any) -> Bunch:
         """Return the content of one ARFF file."""
-        present = find_file(self.homes, self.entry.name, kind) is not None
         path = self._obtain(kind)
-        told = self.entry.labels_in_relation and kind == "all" and present
-        labels = self._labels(needed=not told)
-        return read_checked_arff(
-            path, labels, check=lambda found: self._check(kind, path, found), **options
-        )
+        accepted = False
 
-    def _labels(self, needed: bool) -> Path | None:
-        """Return the XML file; None where the ARFF file has to tell the labels."""
-        path = find_file(self.homes, self.entry.name, "labels")
-        if path is None:
-            if not needed or not self.entry.variants("labels"):
+        def check(found: str) -> None:
+            nonlocal accepted
+            self._check(kind, path, found)
+            accepted = True
+
+        try:
+            labels = self._labels(path, check)
+            return read_checked_arff(path, labels, check=check, **options)
+        except ValueError as error:
+            if accepted or "sha256" in str(error):
+                raise
+            # It could not even be decompressed.
+            raise ValueError(
+                f"{error} Delete the file to have it downloaded."
+            ) from None
+
+    def _labels(self, path: Path, check: Callable[[str], None]) -> Path | None:
+        """Return the XML file; None where the ARFF file itself tells the labels."""
+        xml = find_file(self.homes, self.entry.name, "labels")
+        if xml is None:
+            content = read_file(path)
+            check(hashlib.sha256(content).hexdigest())
+            told = meka_label_count(parse_header(path, content).relation) is not None
+            if told or not self.entry.variants("labels"):
                 return None
-            path = self._obtain("labels")
-        content = read_file(path, ".xml")
-        self._check("labels", path, hashlib.sha256(content).hexdigest())
-        return path
+            xml = self._obtain("labels")
+        content = read_file(xml, ".xml")
+        self._check("labels", xml, hashlib.sha256(content).hexdigest())
+        return xml
+
+    def _targets(self, kind: str) -> list[Path]:
+        name = file_name(self.entry.name, kind)
+        return [home / self.entry.name / name for home in self.homes]
+
+    def _by_hand(self, kind: str) -> str:
+        """Say how to put this file in its place, and those that go with it."""
+        absent = [
+            other
+            for other in (kind, *self.kinds)
+            if find_file(self.homes, self.entry.name, other) is None
+        ]
+        lines = ["To do it by hand, save"]
+        for other in dict.fromkeys(absent):
+            targets = self._targets(other)
+            target = next(filter(_is_writable, targets), targets[0])
+            lines.append(by_hand(self.entry.variants(other), target))
+        return "\n".join(line for line in lines if line)
 
     def _obtain(self, kind: str) -> Path:
         """Return where a file is, after downloading it if need be."""
@@ -82,8 +125,7 @@ class _Files:
         path = find_file(self.homes, entry.name, kind)
         if path is not None:
             return path
-        name = file_name(entry.name, kind)
-        targets = [home / entry.name / name for home in self.homes]
+        targets = self._targets(kind)
         missing = f"There is no {' or '.join(map(str, targets))}, and"
         variants = entry.variants(kind)
         if not variants:
@@ -93,17 +135,23 @@ class _Files:
                 f"Subsets of {entry.name!r} that can be downloaded: {known}. Put the "
                 "file there by hand."
             )
-        target = next(filter(_is_writable, targets), None)
         if not self.download:
-            how = by_hand(variants, target or targets[0])
-            raise FileNotFoundError(f"{missing} download=False. {how}")
+            raise FileNotFoundError(f"{missing} download=False. {self._by_hand(kind)}")
+        target = next(filter(_is_writable, targets), None)
         if target is None:
-            raise PermissionError(f"{missing} none of these folders can be written.")
+            raise PermissionError(
+                f"{missing} none of these folders can be written. Set CLML_CACHE to "
+                f"one that can. {self._by_hand(kind)}"
+            )
         if target != targets[0]:
             self.notices.append(
-                f"{self.homes[0]} cannot be written: {name} is stored as {target}."
+                f"{self.homes[0]} cannot be written: {target.name} is stored as "
+                f"{target}."
             )
-        return download_file(variants, target)
+        try:
+            return download_file(variants, target)
+        except DownloadError as error:
+            raise OSError(f"{error} {self._by_hand(kind)}") from None
 
     def _check(self, kind: str, path: Path, found: str) -> None:
         """Refuse a file whose content is not one of those that are known."""
@@ -130,7 +178,11 @@ def _join(first: Bunch, second: Bunch) -> Bunch:
                 f"{first.source} and {second.source} must have the same {names}."
             )
     stack = sparse.vstack if sparse.issparse(first.X) else np.vstack
-    weights = [part.sample_weight for part in (first, second)]
+    weights = [
+        np.ones(part.n_instances) if part.sample_weight is None else part.sample_weight
+        for part in (first, second)
+    ]
+    weighted = any(part.sample_weight is not None for part in (first, second))
     return make_bunch(
         stack([first.X, second.X]),
         np.vstack([first.Y, second.Y]),
@@ -145,7 +197,7 @@ def _join(first: Bunch, second: Bunch) -> Bunch:
             for name in first.dropped
         },
         label_parents=first.label_parents,
-        sample_weight=None if weights[0] is None else np.concatenate(weights),
+        sample_weight=np.concatenate(weights) if weighted else None,
         relation=first.relation,
         sha256=f"{first.sha256} + {second.sha256}",
     )
@@ -157,8 +209,8 @@ def _describe(entry: DatasetEntry, subset: str, data: Bunch) -> str:
         rows += f" of {_SPLITS[entry.split]}"
     lines = [
         f"{entry.name}: {entry.title} ({rows}).",
-        f"{data.n_instances} rows, {data.n_features} features, {data.n_labels} labels, "
-        f"{data.cardinality:.3f} labels a row.",
+        f"{data.n_instances} rows, {data.n_features} features ({data.X.shape[1]} "
+        f"columns of X), {data.n_labels} labels, {data.cardinality:.3f} labels a row.",
         *data.notes,
     ]
     if entry.citation:
@@ -243,8 +295,9 @@ def load_dataset(
         "missing_labels": missing_labels,
         "cache": user_cache() / "parsed" if cache else None,
     }
-    files = _Files(entry, data_homes(data_home), download)
-    parts = [files.read(kind, **options) for kind in entry.parts(subset)]
+    kinds = entry.parts(subset)
+    files = _Files(entry, data_homes(data_home), download, (*kinds, "labels"))
+    parts = [files.read(kind, **options) for kind in kinds]
     for notice in dict.fromkeys(files.notices):
         warnings.warn(notice, UserWarning, stacklevel=2)
     data = parts[0] if len(parts) == 1 else _join(*parts)

@@ -64,8 +64,6 @@ class DatasetEntry:
         that came with the data, "boomer" for that of the Boomer-Datasets collection.
     joined : bool
         Whether "all" is the train file followed by the test file.
-    labels_in_relation : bool
-        Whether the ARFF file itself says which attributes are labels.
     """
 
     name: str
@@ -79,7 +77,6 @@ class DatasetEntry:
     files: Mapping[str, tuple[Variant, ...]]
     split: str | None = None
     joined: bool = False
-    labels_in_relation: bool = False
 
     def variants(self, kind: str) -> tuple[Variant, ...]:
         """Return the accepted contents of a file, none where no hash is known."""

@@ -87,6 +87,10 @@ def iterative_split_indices(
     ``order=2`` the pairs) nearer to their shares. Single labels are most even with
     ``order=1``.
 
+    Rows are not all equally likely to be tested: the only row of a label goes to the
+    larger part, whatever the seed. With ``order=2`` rows of rare pairs are tested less
+    often than others.
+
     References
     ----------
     .. [1] K. Sechidis, G. Tsoumakas, I. Vlahavas, "On the Stratification of

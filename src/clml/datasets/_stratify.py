@@ -14,6 +14,9 @@ from ._pairs import deal_by_pair, label_pairs, labels_and_pairs
 RandomSource = None | int | np.random.RandomState | np.random.Generator
 Generator = np.random.RandomState | np.random.Generator
 
+# Some twenty seconds, or 800 MB.
+_MOST_UPDATES = 10**8
+
 
 def random_source(random_state: RandomSource) -> Generator:
     """Return a generator that is not numpy's global one."""
@@ -68,6 +71,18 @@ def positive_entries(Y: Any, argument: str = "Y") -> sparse.csr_array:
     return sparse.csr_array(check_indicator(Y, argument).astype(bool))
 
 
+def _check_pairs(by_row: sparse.csr_array, n_pairs: int, n_parts: int) -> None:
+    """Refuse what would take minutes or many gigabytes."""
+    lengths = np.diff(by_row.indptr).astype(np.int64)
+    n_updates = int((lengths * (lengths - 1) // 2).sum())
+    if n_updates > _MOST_UPDATES or n_pairs * n_parts > _MOST_UPDATES:
+        raise ValueError(
+            f"order=2 would go through {n_updates:,} pairs of labels in the rows, "
+            f"{n_pairs:,} different ones in {n_parts:,} parts; use order=1 for so "
+            "many labels or parts."
+        )
+
+
 def dealt_parts(
     positives: sparse.csr_array,
     capacities: Integers,
@@ -115,6 +130,7 @@ def dealt_parts(
     if order == 2:
         pairs = label_pairs(by_row)
         n_pairs = len(pairs[1])
+        _check_pairs(by_row, n_pairs, len(capacities))
         pair_priority = (
             np.arange(n_pairs) if generator is None else generator.permutation(n_pairs)
         )
@@ -151,11 +167,11 @@ def stratified_parts(
     positives = positives.sorted_indices()
     by_row: tuple[Integers, Integers] | None
     by_row = positives.indptr.astype(np.int64), positives.indices.astype(np.int64)
-    n_columns = positives.shape[1]
+    n_labels = n_columns = positives.shape[1]
     if order == 2:
         pairs = label_pairs(positives)
         by_row = labels_and_pairs(*by_row, pairs)
         n_columns += len(pairs[1])
     if by_row is not None:
-        exchange(*by_row, n_columns, capacities, generator, parts)
+        exchange(*by_row, n_labels, n_columns, capacities, generator, parts)
     return parts

@@ -1,4 +1,4 @@
-"""Writers of ARFF and CSV files that the readers give back exactly."""
+"""Writers of ARFF and CSV files: X, Y and the names come back exactly."""
 
 from __future__ import annotations
 
@@ -183,7 +183,9 @@ def write_arff(
     relation: str | None = None,
     format: str = "mulan",
 ) -> None:
-    """Write an ARFF file of MULAN or MEKA that :func:`read_arff` gives back exactly.
+    """Write an ARFF file of MULAN or MEKA.
+
+    :func:`read_arff` gives X, Y and the names back exactly.
 
     The files appear when they are complete; after an error there are none.
 
@@ -268,7 +270,10 @@ def write_csv(
     label_names: Sequence[Any] | None = None,
     delimiter: str = ",",
 ) -> None:
-    r"""Write a CSV file that :func:`read_csv` gives back exactly.
+    r"""Write a CSV file.
+
+    :func:`read_csv` gives X, Y and the names back exactly; which columns are
+    categorical is not written.
 
     The first line names the columns: features, then labels. Numbers are written with
     the digits they need, NaN as an empty field, sparse rows in full. The file appears
