@@ -139,7 +139,7 @@ def compare(max_epochs: int, seed: int, console: Console) -> DemoResult:
         judge("Gaussian naive Bayes", "baseline", naive(X, Y, X_test)),
         judge("cross-entropy network", "network", logits),
         judge(
-            "... threshold for micro_f1",
+            "... tuned for micro_f1",
             "network",
             logits - network.f1_threshold,
             "micro_f1",
@@ -235,7 +235,7 @@ def verdict(result: DemoResult) -> list[str]:
 
 
 def _full(method: Method) -> str:
-    return method.name.replace("... ", "cross-entropy network with its ")
+    return method.name.replace("... ", "cross-entropy network ")
 
 
 def _clml(max_epochs: int, seed: int) -> CLMLClassifier:

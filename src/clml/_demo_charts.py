@@ -85,7 +85,7 @@ def dot_plot(
         Full and hollow dots.
     bayes : float
     """
-    left, right, top, row = 140, WIDTH - 14, 34, 22
+    left, right, top, row = 150, WIDTH - 14, 34, 22
     bottom = top + row * len(names)
     low, high = _range(expected, drawn, np.array([bayes]))
     x = _scale(low, high, left, right)
