@@ -47,12 +47,13 @@ SPARSE = rb"""@RELATION 'r: -C -2'
 @ATTRIBUTE x numeric
 @ATTRIBUTE - {b,c,d}
 @ATTRIBUTE t string
+@ATTRIBUTE e {}
 @ATTRIBUTE l1 {0,1}
 @ATTRIBUTE l2 {1,0}
 @DATA
 
-{0 1.5,1 c,3 1}
-{ 0 2 , 2 'some words', 4 0 }, {3}
+{0 1.5,1 c,4 1}
+{ 0 2 , 2 'some words', 5 0 }, {3}
 {}
 {1 ?,0 3}
 """
@@ -87,16 +88,17 @@ PIECES = [
     b"@attribute x numeric\n", b"@attribute q {", b"@relation 'x: -C 99'\n", b"-C 0",
     b"-C -999999999", b"99999999999999999999", b"2147483648", b"-1", b"4294967296:1",
     b"1e999", b"-1e-999", b"nan", b"inf", b"0x10", b"1_0", b"1:1 1:1", b"{0 1,0 1}",
-    b"{999999999 1}", b"{}\n" * 50, b"0" * 400, b"a," * 300, b"<label name='n'>" * 120,
+    b"{999999999 1}", b" " * 3000,
+    b"{}\n" * 50, b"0" * 400, b"a," * 300, b"<label name='n'>" * 120,
     b"\xff\xfe", b"\xef\xbb\xbf", b"\xed\xa0\x80", "ü中😀".encode(), b"PK\x03\x04",
     b"BZh9", b"\x1f\x8b\x08", b"\xfd7zXZ\x00", b"100000000 100000000 100000000\n",
 ]  # fmt: skip
 COMPRESS: list[Callable[[bytes], bytes]] = [lzma.compress, bz2.compress, gzip.compress]
 
 
-def zipped(content: bytes, name: str) -> bytes:
+def zipped(content: bytes, name: str, method: int = zipfile.ZIP_DEFLATED) -> bytes:
     stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(stream, "w", method) as archive:
         archive.writestr(name, content)
     return stream.getvalue()
 
@@ -217,8 +219,14 @@ def one_input(
         data = mutated(data, generator)
     size = len(data)
     if generator.random() < 0.2:
-        choice = int(generator.integers(4))
-        data = zipped(data, "f" + suffix) if choice == 3 else COMPRESS[choice](data)
+        choice = int(generator.integers(5))
+        if choice < 3:
+            n_members = int(generator.choice([1, 1, 1, 2, 500]))
+            size *= n_members
+            data = COMPRESS[choice](data) * n_members
+        else:
+            method = zipfile.ZIP_DEFLATED if choice == 3 else zipfile.ZIP_BZIP2
+            data = zipped(data, "f" + suffix, method)
         if generator.random() < 0.6:
             data = mutated(data, generator)
     return data, size

@@ -110,6 +110,8 @@ TWO = "@relation r\n@attribute x {a,b}\n@attribute y {%s}\n@data\n"
         ("NO,YES", "a,YES", 1),
         ("true, false", "a,false", 0),
         ("-1,1", "a,-1", 0),
+        ("0.0,1.0", "a,1.0", 1),
+        ("pos,neg", "a,pos", 1),
         ("1", "a,1", 1),
         ("1", "{}", 1),
         ("0", "{}", 0),
@@ -160,7 +162,11 @@ def test_labels_come_from_the_xml_file_by_name(write):
 def test_an_xml_file_serves_the_training_and_the_test_part(write):
     write(XML % '<label name="a"/>', "set.xml")
     text = "@relation r\n@attribute x real\n@attribute a {0,1}\n@data\n1,1\n"
-    for name in ("set-train.arff", "set-test.arff", "set.arff", "set_training.arff.gz"):
+    for name in (
+        *("set-train.arff", "set-test.arff", "set.arff", "set_training.arff.gz"),
+        *("setTrain-4.arff", "set-train-sparse.arff", "set.ARFF"),
+        *("set_tra.arff", "set-test1.ARFF"),
+    ):
         assert read_arff(write(text, name)).label_names == ["a"]
 
 
@@ -190,6 +196,43 @@ def test_meka(write, count, labels):
     data = read_arff(write(text + "@data\n0,1,1\n"))
     assert data.label_names == labels
     assert data.n_features == 3 - abs(count)
+
+
+def test_meka_and_an_xml_file_beside(write):
+    text = "".join(f"@attribute {name} {{0,1}}\n" for name in "abc") + "@data\n0,1,1\n"
+    write(XML % "<label name='a'/><label name='b'/>", "data.xml")
+    agreeing = read_arff(write("@relation 'x: -C 2'\n" + text))
+    assert agreeing.label_names == ["a", "b"]
+    # The option of a filter, and none of MEKA's.
+    filtered = read_arff(write("@relation 'x-weka.filters.F -C 1 -R'\n" + text))
+    assert filtered.label_names == ["a", "b"]
+    # MEKA's name for data without labels.
+    none = read_arff(write("@relation 'x: -C 0'\n" + text))
+    assert none.label_names == ["a", "b"]
+    path = write("@relation 'x: -C 1'\n" + text)
+    with pytest.raises(ValueError, match=r"and .*data\.xml disagree on the labels"):
+        read_arff(path)
+    assert read_arff(path, ["c"]).label_names == ["c"]
+
+
+@pytest.mark.parametrize("weight", ["1.2345678901234567E-7", "3.3e-11", "1e-30"])
+@pytest.mark.parametrize("row", ["1,NO,red,0,1, {%s}", "{0 1}, {%s}"])
+def test_weights_of_many_digits(write, weight, row):
+    data = read_arff(write(HEADER + row % weight + "\n" + row % "2" + "\n"))
+    np.testing.assert_array_equal(data.sample_weight, [float(weight), 2])
+
+
+@pytest.mark.parametrize("options", [{}, {"drop_identifiers": False}])
+@pytest.mark.parametrize("kind", ["{}", "string", "{a,b,c}", "numeric", "date"])
+def test_sparse_attributes_that_no_row_lists(write, kind, options):
+    text = f"@relation 'r: -C 1'\n@attribute l {{0,1}}\n@attribute s {kind}\n@data\n"
+    data = read_arff(write(text + "{0 1}\n{}\n"), **options)
+    assert data.n_instances == 2
+
+
+def test_an_identifier_has_a_value_in_every_row(write):
+    text = identifiers(20).replace("p19,0,1", "?,0,1")
+    assert read_arff(write(text)).X.shape == (20, 21)
 
 
 def test_comments_line_ends_weights_and_quotes(write):
@@ -369,7 +412,7 @@ def test_bad_rows(write, rows, message):
     [
         (None, r"labels is None, the relation has no -C of MEKA, .* data\.xml"),
         (["z"], "there is no attribute for the label 'z'"),
-        (["a", "a"], "labels must name each attribute once"),
+        (["a", "a"], r"data\.arff: labels must name each attribute once"),
         ([], "labels must name at least one attribute, got none"),
         (["c"], r"the label 'c' .* it is nominal with the values \['x', 'y', 'z'\]"),
         (["t"], "it is string"),
@@ -383,7 +426,25 @@ def test_bad_labels(write, labels, message):
         read_arff(write(text + "@data\n1,x,t\n"), labels)
 
 
-@pytest.mark.parametrize("count", [0, 3, -3])
+@pytest.mark.parametrize("labels", [1, 2.5])
+def test_labels_that_are_no_names(write, labels):
+    with pytest.raises(TypeError, match="labels must be the path of an XML file"):
+        read_arff(write(GOOD + "1,2\n"), labels)
+
+
+def test_labels_that_are_no_file(write):
+    with pytest.raises(FileNotFoundError, match="or a list of names; there is no file"):
+        read_arff(write(GOOD + "1,2\n"), "rain")
+
+
+def test_labels_may_come_from_a_generator(write, tmp_path):
+    path = write(GOOD + "1,2\n")
+    for _ in range(2):
+        data = read_arff(path, (name for name in ["l"]), cache=tmp_path / "cache")
+        assert data.label_names == ["l"]
+
+
+@pytest.mark.parametrize("count", [3, -3])
 def test_bad_counts_of_meka(write, count):
     path = write(GOOD.replace("-C 1", f"-C {count}") + "1,2\n")
     with pytest.raises(

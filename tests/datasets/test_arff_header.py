@@ -1,3 +1,5 @@
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -51,6 +53,11 @@ def test_worked_example():
         ("a {0,1}", Attribute("a", "nominal", ("0", "1"))),
         ("a {0,1}  % note", Attribute("a", "nominal", ("0", "1"))),
         ("a{0,1}", Attribute("a", "nominal", ("0", "1"))),
+        ("a{0, 1}", Attribute("a", "nominal", ("0", "1"))),
+        ("legs INTEGER [0,9]", Attribute("legs")),
+        ("x\u00a0y numeric", Attribute("x\u00a0y")),
+        ("a {x\u00a0,y}", Attribute("a", "nominal", ("x\u00a0", "y"))),
+        ("wait\x85 numeric", Attribute("wait\x85")),
         ("a\t{ x ,\ty z, 'p, q' }", Attribute("a", "nominal", ("x", "y z", "p, q"))),
         ("a {'}', \"{\"}", Attribute("a", "nominal", ("}", "{"))),
         ("a {}", Attribute("a", "nominal", ())),
@@ -127,9 +134,14 @@ def test_escapes():
 @pytest.mark.parametrize(
     ("relation", "count"),
     [
-        ("'IMDB: -C 28'", 28),
+        ("IMDB: -C 28", 28),
+        ("Mix -C 1 of: -C 2", 2),
+        ("r: -c 1", 1),
+        ("r: -C 0", None),
+        ("Music: -C 6-weka.filters.unsupervised.attribute.Standardize", 6),
+        ("name: nothing", None),
         ("x: -C -3", -3),
-        ("'x: -split-percentage 60 -C 7 -R'", 7),
+        ("x: -split-percentage 60 -C 7 -R", 7),
         ("-C 5", 5),
         ("x", None),
         ("x-C 5", None),
@@ -139,3 +151,37 @@ def test_escapes():
 )
 def test_label_count_of_meka(relation, count):
     assert meka_label_count(relation) == count
+
+
+@pytest.mark.parametrize(
+    ("text", "relation"),
+    [
+        ("'Music: -C 6'  % a comment -C 2", "Music: -C 6"),
+        ("plain name % a comment", "plain name"),
+        ('"it\\"s"', 'it"s'),
+        ("'open", "'open"),
+        ("", ""),
+    ],
+)
+def test_relations_are_unquoted(text, relation):
+    header = parse(f"@relation {text}\n@attribute a real\n@data\n")
+    assert header.relation == relation
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "@attribute l {0,1}" + " " * 200_000 + "x",
+        "@attribute l real" + " " * 200_000 + "x",
+        "@attribute l {" + "'a', " * 50_000,
+        "@attribute 'l" + "\\'" * 200_000,
+        "@attribute " + "l" * 1_000_000,
+    ],
+    ids=["values", "type", "list", "quote", "name"],
+)
+def test_long_lines_take_no_long_time_and_no_long_message(line):
+    began = time.perf_counter()
+    with pytest.raises(ValueError, match="line 1") as caught:
+        parse(f"{line}\n@data\n")
+    assert time.perf_counter() - began < 5
+    assert len(str(caught.value)) < 1000

@@ -2,6 +2,7 @@ import bz2
 import gzip
 import io
 import lzma
+import time
 import zipfile
 
 import pytest
@@ -99,6 +100,47 @@ def test_the_fitting_member_of_an_archive_is_read():
 def test_an_archive_without_one_fitting_member_is_refused(members):
     with pytest.raises(ValueError, match=r"expected one \.arff file"):
         decompressed("f", zipped(members))
+
+
+def test_what_macos_adds_is_passed_over_and_the_archives_own_name_preferred():
+    members = {"__MACOSX/e/._e.arff": b"x", "e/e.arff": CONTENT, "e/e-train.arff": b""}
+    assert decompressed("some/e.zip", zipped(members)) == CONTENT
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_members_whose_reading_cannot_be_bounded_are_refused(method):
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", method) as archive:
+        archive.writestr("a.arff", CONTENT)
+    with pytest.raises(ValueError, match="must be stored or deflated"):
+        decompressed("f", stream.getvalue())
+
+
+@pytest.mark.parametrize("compress", [lzma.compress, bz2.compress, gzip.compress])
+def test_many_members_take_no_long_time(compress):
+    one, n_members = compress(b"ab"), 20_000
+    began = time.perf_counter()
+    assert decompressed("f", one * n_members) == b"ab" * n_members
+    assert time.perf_counter() - began < 10
+
+
+def test_large_content_comes_out_whole():
+    content = bytes(range(256)) * 40_000
+    for compress in (lzma.compress, bz2.compress, gzip.compress):
+        assert decompressed("f", compress(content)) == content
+
+
+def test_dictionaries_of_any_size_are_not_accepted():
+    filters = [{"id": lzma.FILTER_LZMA2, "dict_size": 2**30}]
+    data = lzma.compress(CONTENT, filters=filters)
+    with pytest.raises(ValueError, match="damaged"):
+        decompressed("f", data)
+
+
+@pytest.mark.parametrize("max_bytes", [0, -5, 1.5, "1e6"])
+def test_bad_limits(max_bytes):
+    with pytest.raises(ValueError, match="max_bytes must be None or an integer"):
+        decompressed("f", COMPRESSED["gz"], max_bytes=max_bytes)
 
 
 def test_encrypted_archives_are_refused():

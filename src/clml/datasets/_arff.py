@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,11 @@ from ._labels_xml import parse_labels_xml
 from ._options import check_options
 from ._table import arff_table
 
-_COMPRESSED = (".xz", ".bz2", ".gz", ".zip")
-_PART = re.compile(r"[-_](?:train|training|test)$", re.IGNORECASE)
+_SUFFIXES = re.compile(r"(?:\.arff)?(?:\.(?:xz|bz2|gz|zip))?$", re.IGNORECASE)
+# MULAN calls parts x-train, x-test, xTrain-1, x-train-sparse; others x_tra, x_training.
+_PART = re.compile(
+    r"[-_]?(?:training|train|tra|test|tst)(?:[-_]?\d+)?(?:[-_]sparse)?$", re.IGNORECASE
+)
 
 
 def stem(path: PathLike) -> str:
@@ -33,10 +36,7 @@ def stem(path: PathLike) -> str:
     >>> stem("data/tmc2007-500.arff.xz")
     'tmc2007-500'
     """
-    name = Path(path).name
-    for suffix in _COMPRESSED:
-        name = name.removesuffix(suffix)
-    return name.removesuffix(".arff")
+    return _SUFFIXES.sub("", Path(path).name, count=1)
 
 
 def _xml_beside(path: PathLike) -> Path | None:
@@ -74,7 +74,7 @@ def _columns_of(path: PathLike, header: Header, names: Sequence[str]) -> list[in
             raise fail(path, f"there is no attribute for the label {name!r}.")
         columns.append(column)
     if len(set(columns)) != len(columns):
-        raise ValueError("labels must name each attribute once.")
+        raise fail(path, f"labels must name each attribute once, got {list(names)}.")
     return columns
 
 
@@ -88,15 +88,35 @@ def _meka_columns(path: PathLike, header: Header, count: int) -> list[int]:
     return list(range(count) if count > 0 else range(total + count, total))
 
 
+def _check_agreement(
+    path: PathLike, header: Header, columns: list[int], xml: Path
+) -> None:
+    """Refuse a relation that counts other labels than the file beside it names."""
+    named = _columns_of(
+        path, header, list(parse_labels_xml(xml, read_file(xml, ".xml")))
+    )
+    if set(named) != set(columns):
+        raise fail(
+            path,
+            f"the relation {header.relation[:80]!r} and {xml} disagree on the labels; "
+            "pass labels to say which are meant.",
+        )
+
+
 def _find_labels(
     path: PathLike, header: Header, data: bytes, labels: Any
 ) -> tuple[list[int], dict[str, str | None] | None]:
     """Return the attributes that are labels, and the parents an XML file gave them."""
     if labels is None:
         count = meka_label_count(header.relation)
-        if count is not None:
-            return _meka_columns(path, header, count), None
-        labels = _xml_beside(path)
+        xml = _xml_beside(path)
+        # Without a colon it may be a filter's option and none of MEKA's.
+        if count is not None and (xml is None or ":" in header.relation):
+            columns = _meka_columns(path, header, count)
+            if xml is not None:
+                _check_agreement(path, header, columns, xml)
+            return columns, None
+        labels = xml
         if labels is None and data.startswith(b"PK"):
             labels = path  # MULAN's archives hold both files
         if labels is None:
@@ -121,10 +141,9 @@ def _find_labels(
             else by_column[names[parent]]
             for label, parent in parents.items()
         }
-    names_given = [str(name) for name in labels]
-    if not names_given:
+    if not labels:
         raise ValueError("labels must name at least one attribute, got none.")
-    return _columns_of(path, header, names_given), None
+    return _columns_of(path, header, labels), None
 
 
 def read_arff(
@@ -239,6 +258,13 @@ def read_checked_arff(
     with the hash that a parsed copy of the same file was stored with.
     """
     check_options(**options)
+    if not (labels is None or isinstance(labels, (str, os.PathLike))):
+        if not isinstance(labels, Iterable):
+            raise TypeError(
+                "labels must be the path of an XML file, a list of names or None, got "
+                f"{labels!r}."
+            )
+        labels = [str(name) for name in labels]
     stored = read_raw(path)
     key = ""
     if cache is not None:
@@ -266,7 +292,7 @@ def _labels_for_key(path: PathLike, labels: Any) -> Any:
         return None if xml is None else read_raw(xml)
     if isinstance(labels, (str, os.PathLike)):
         return read_raw(labels)
-    return [str(name) for name in labels]
+    return labels
 
 
 def _parse(

@@ -15,12 +15,23 @@ _KINDS = {
     "string": STRING,
     "date": DATE,
 }
-_QUOTED = re.compile(r"""'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)\"""")
+# The white space of the format; a name may hold other spaces.
+_SPACES = " \t\r\f\v"
+_WORD = re.compile(r"[^ \t\r\f\v]++")
+# Nothing is taken back in these expressions: time grows with the length of the line.
+_QUOTED = re.compile(
+    r"""'([^'\\]*+(?:\\.[^'\\]*+)*+)'|"([^"\\]*+(?:\\.[^"\\]*+)*+)\""""
+)
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
-# A weight of the attribute or a comment may follow the type.
-_AFTER_TYPE = re.compile(r"\s*(\{\s*[0-9.eE+-]+\s*\})?\s*(%.*)?")
-_MEKA = re.compile(r"(?:^|[\s:'\"])-C\s+(-?\d{1,9})(?=$|[\s:'\"])")
+# A range, a weight of the attribute or a comment may follow the type.
+_AFTER_TYPE = re.compile(
+    r"[ \t\r\f\v]*+(?:\[[^\]]*+\][ \t\r\f\v]*+)?"
+    r"(?:\{[0-9.eE+ -]++\}[ \t\r\f\v]*+)?(?:%.*+)?",
+    re.DOTALL,
+)
+# Options of MEKA; a filter of Weka may have added its own name.
+_MEKA = re.compile(r"(?:^|[\s:])-[Cc]\s++(-?\d{1,9})(?![\w.])")
 DEFAULT_DATE_FORMAT = "yyyy-MM-dd'T'HH:mm:ss"
 
 
@@ -81,13 +92,23 @@ def _word(text: str) -> tuple[str, str]:
     """Return the first word, quoted or not, and the rest."""
     if text[:1] in ("'", '"'):
         word, end = _quoted(text, 0)
-        return word, text[end:].strip()
-    word, *rest = text.split(None, 1)
-    if "{" in word and text.rstrip().endswith("}") and not rest:
-        # A list of values right after the name, without a space.
-        brace = word.index("{")
-        return word[:brace], word[brace:]
-    return word, rest[0].strip() if rest else ""
+    else:
+        match = _WORD.match(text)
+        word, end = (match[0], match.end()) if match else ("", 0)
+        brace = word.find("{")
+        if brace > 0 and "}" in text[brace:]:
+            # A list of values right after the name, without a space.
+            word, end = word[:brace], brace
+    return word, text[end:].strip(_SPACES)
+
+
+def _relation(text: str) -> str:
+    """Return the name of a relation without its quotes or a comment."""
+    if text[:1] in ("'", '"'):
+        match = _QUOTED.match(text)
+        if match:
+            return unescape(match[1] if match[1] is not None else match[2])
+    return text.partition(" %")[0].strip(_SPACES)
 
 
 def _nominal_values(text: str) -> tuple[str, ...]:
@@ -96,17 +117,17 @@ def _nominal_values(text: str) -> tuple[str, ...]:
     position = 1
     size = len(text)
     while True:
-        while position < size and text[position].isspace():
+        while position < size and text[position] in _SPACES:
             position += 1
         if position < size and text[position] in "'\"":
             value, position = _quoted(text, position)
-            while position < size and text[position].isspace():
+            while position < size and text[position] in _SPACES:
                 position += 1
         else:
             begin = position
             while position < size and text[position] not in ",}":
                 position += 1
-            value = text[begin:position].strip()
+            value = text[begin:position].strip(_SPACES)
             if not value and position < size:
                 if text[position] == "}" and not values:
                     break
@@ -188,16 +209,16 @@ def parse_header(path: PathLike, text: bytes) -> Header:
     lines: dict[str, int] = {}
     header = text[: match.start()].decode(encoding).removeprefix("\ufeff")
     for number, raw in enumerate(header.split("\n"), start=1):
-        line = raw.strip()
+        line = raw.strip(_SPACES)
         if not line or line.startswith("%"):
             continue
-        keyword, *rest = line.split(None, 1)
-        keyword = keyword.lower()
-        if keyword == "@relation":
-            relation = rest[0] if rest else ""
-        elif keyword == "@attribute":
+        keyword = _WORD.match(line)[0]  # type: ignore[index]
+        rest = line[len(keyword) :].strip(_SPACES)
+        if keyword.lower() == "@relation":
+            relation = _relation(rest)
+        elif keyword.lower() == "@attribute":
             try:
-                attribute = _attribute(rest[0] if rest else "")
+                attribute = _attribute(rest)
             except ValueError as error:
                 raise fail(path, f"{error}.", number) from None
             if attribute.name in lines:
@@ -223,15 +244,20 @@ def parse_header(path: PathLike, text: bytes) -> Header:
 def meka_label_count(relation: str) -> int | None:
     """Return the k of MEKA's ``-C k`` in a relation's name, None without one.
 
+    Options stand after the first colon; 0 stands for data without labels. A name
+    without a colon is searched whole.
+
     Examples
     --------
     >>> from clml.datasets._arff_header import meka_label_count
-    >>> meka_label_count("'Music: -C 6 -split-number 400'")
+    >>> meka_label_count("Music: -C 6 -split-number 400")
     6
     >>> meka_label_count("Example-dataset: -C -3")
     -3
     >>> meka_label_count("emotions") is None
     True
     """
-    match = _MEKA.search(relation)
-    return int(match[1]) if match else None
+    name, colon, options = relation.partition(":")
+    match = _MEKA.search(options if colon else name)
+    count = int(match[1]) if match else 0
+    return count or None

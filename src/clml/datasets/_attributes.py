@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 NUMERIC, NOMINAL, STRING, DATE = "numeric", "nominal", "string", "date"
 
 # What the two values of a nominal mean, whichever of them is declared first.
-_ABSENT = {"0", "no", "false", "n", "f", "-1", "absent", "negative", "off"}
-_PRESENT = {"1", "yes", "true", "y", "t", "+1", "present", "positive", "on"}
+_ABSENT = {"no", "false", "n", "f", "absent", "negative", "neg", "off"}
+_PRESENT = {"yes", "true", "y", "t", "present", "positive", "pos", "on"}
+# 0 and -1 say no, 1 says yes, as whole numbers or not.
+_NUMBER = re.compile(r"[+-]?0*([01])(?:\.0*)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +41,18 @@ def meaning(value: str) -> int | None:
     Examples
     --------
     >>> from clml.datasets._attributes import meaning
-    >>> meaning("YES"), meaning("0"), meaning("red")
-    (1, 0, None)
+    >>> meaning("YES"), meaning("0.0"), meaning("-1"), meaning("red")
+    (1, 0, 0, None)
     """
     word = value.strip().lower()
     if word in _PRESENT:
         return 1
-    return 0 if word in _ABSENT else None
+    if word in _ABSENT:
+        return 0
+    match = _NUMBER.fullmatch(word)
+    if match is None:
+        return None
+    return 1 if match[1] == "1" and not word.startswith("-") else 0
 
 
 def meanings(values: tuple[str, ...]) -> tuple[int, ...] | None:

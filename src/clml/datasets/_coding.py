@@ -14,13 +14,13 @@ from ._attributes import DATE, NOMINAL, NUMERIC, STRING, Attribute, meanings
 from ._csr import csr_of
 from ._dates import seconds_since_1970, strptime_format
 from ._files import fail
-from ._limits import LABEL_BYTES, check_size
+from ._limits import LABEL_BYTES, NAME_BYTES, check_size
 from ._table import Table
 
 # In fewer rows than these, values that never repeat are no sign of an identifier.
 _FEWEST_ROWS = 11
-# What an entry of a sparse matrix and a name take while they are made.
-_ENTRY_BYTES, _NAME_BYTES = 80, 100
+# What an entry of a sparse matrix takes while it is made.
+_ENTRY_BYTES = 80
 # Rows whose labels are looked at together.
 _BLOCK = 4096
 
@@ -49,6 +49,12 @@ class _Feature:
     names: tuple[str, ...]
     categorical: bool
     targets: tuple[int, ...] | None = None
+
+
+def _reserve(table: Table, needed: int, what: str, remedy: str) -> None:
+    """Refuse what, with all that was reserved before, would take too much memory."""
+    table.reserved += needed
+    check_size(table.path, table.n_bytes, table.reserved, what, remedy)
 
 
 # --- preparing columns ---------------------------------------------------------
@@ -141,10 +147,9 @@ def _plan(
         reason = _reason_to_drop(table, number) if drop_identifiers else None
         if reason:
             notes.append(f"{name!r} was left out: {reason}.")
-            check_size(
-                table.path,
-                table.n_bytes,
-                8 * table.n_rows * len(notes),
+            _reserve(
+                table,
+                8 * table.n_rows,
                 "What was left out of the features",
                 "Take the text attributes out of the file.",
             )
@@ -153,10 +158,9 @@ def _plan(
             features.append(_Feature(number, (name,), False))
         else:
             features.append(_plan_nominal(number, attribute, onehot))
-    check_size(
-        table.path,
-        table.n_bytes,
-        sum(_NAME_BYTES + len(n) for feature in features for n in feature.names),
+    _reserve(
+        table,
+        sum(NAME_BYTES + len(n) for feature in features for n in feature.names),
         "The names of the coded features",
         'Pass nominals="codes" to keep one column for each attribute.',
     )
@@ -174,9 +178,8 @@ def _missing_stays_missing(feature: _Feature) -> bool:
 def _dense_features(table: Table, features: list[_Feature]) -> NDArray[np.float64]:
     assert table.cells is not None
     n_columns = sum(len(feature.names) for feature in features)
-    check_size(
-        table.path,
-        table.n_bytes,
+    _reserve(
+        table,
         8 * table.n_rows * n_columns,
         f"The {n_columns:,} columns of the coded features",
         'Pass nominals="codes" to keep one column for each attribute.',
@@ -211,7 +214,7 @@ def _sparse_features(table: Table, features: list[_Feature]) -> sparse.csr_array
     for feature, begin in zip(features, begins[:-1], strict=True):
         if feature.targets is None or feature.targets == (-1, 0):
             column_of[feature.attribute] = begin
-        else:
+        elif feature.targets:  # a nominal without values has no columns
             others.append((feature, begin))
     columns = column_of[attribute_of]
     kept = (columns >= 0) & (entries != 0)
@@ -227,9 +230,8 @@ def _other_columns(
     table: Table, features: list[tuple[_Feature, int]], n_columns: int
 ) -> sparse.csr_array:
     """Code nominals whose omitted value sets a column to 1: nearly every row has it."""
-    check_size(
-        table.path,
-        table.n_bytes,
+    _reserve(
+        table,
         _ENTRY_BYTES * table.n_rows * len(features),
         f"The {len(features):,} nominal features whose first value is not 0",
         'Pass nominals="codes" to keep their codes, which are 0 where omitted.',
@@ -300,9 +302,8 @@ def _indicator(
     table: Table, labels: Sequence[int], missing_labels: str
 ) -> NDArray[np.int64]:
     n_rows, n_labels = table.n_rows, len(labels)
-    check_size(
-        table.path,
-        table.n_bytes,
+    _reserve(
+        table,
         LABEL_BYTES * n_rows * n_labels,
         f"The dense indicator of {n_rows:,} rows and {n_labels:,} labels",
         "Name fewer labels.",
@@ -363,7 +364,9 @@ def code_table(
         if attribute.kind == DATE:
             _read_dates(table, column)
         elif attribute.kind == STRING:
-            values = tuple(table.texts.get(column, ()))
+            # What no row of a sparse file lists is the empty text in all of them.
+            absent = () if table.cells is not None else ("",)
+            values = tuple(table.texts.get(column, absent))
             attributes[column] = replace(attribute, values=values)
     table.attributes = attributes
     features, notes, dropped = _plan(

@@ -6,8 +6,8 @@ from ._files import PathLike, fail
 
 _FREE_BYTES = 256 * 2**20
 _BYTES_PER_BYTE = 64
-# What one entry of a dense indicator takes while it is made.
-LABEL_BYTES = 20
+# What one entry of a dense indicator and the name of a column take while they are made.
+LABEL_BYTES, NAME_BYTES = 20, 100
 
 
 def check_size(

@@ -12,7 +12,7 @@ from scipy import sparse
 from . import _scan_pairs as scan
 from ._csr import LARGEST_INDEX, csr_of
 from ._files import PathLike, fail
-from ._limits import LABEL_BYTES, check_size
+from ._limits import LABEL_BYTES, NAME_BYTES, check_size
 
 _MOST_NOTES = 4096
 # Every column has a name in memory, so a short file may not claim very many.
@@ -46,6 +46,17 @@ class Rows:
 def most_columns(n_bytes: int) -> int:
     """Return how many features or labels a text of this size may have."""
     return min(LARGEST_INDEX, max(_FREE_COLUMNS, n_bytes))
+
+
+def check_names_fit(path: PathLike, text: bytes, n_columns: int) -> None:
+    """Refuse so many features and labels that their names would take too much."""
+    check_size(
+        path,
+        len(text),
+        NAME_BYTES * n_columns,
+        f"The names of {n_columns:,} features and labels",
+        "Pass n_features to read svmlight files with so many.",
+    )
 
 
 def _error(

@@ -2,7 +2,8 @@
 
 A scanner never fails and never allocates: it returns a code, the place where it
 stopped, and how many rows it has. What needs Python (numbers of many digits, text,
-escaped values) it notes in ``todo`` as (where, column, begin, end, form), and returns
+escaped values) it notes in ``todo`` as (where, column, begin, end, form), the weight
+of a row as that of the column after the last, and returns
 when that is full; the caller settles the notes and calls again.
 """
 
@@ -39,9 +40,23 @@ _QUOTE, _APOSTROPHE, _BACKSLASH, _OPEN, _CLOSE = 34, 39, 92, 123, 125
 _MOST_DIGITS = 10**17
 _POWERS = 10.0 ** np.arange(23)
 # As arrays: text in compiled code costs seconds of compilation.
-_NA, _NAN, _NULL, _NONE, _INF, _INFINITY = (
-    np.frombuffer(word, dtype=np.uint8)
-    for word in (b"na", b"nan", b"null", b"none", b"inf", b"infinity")
+_NAN, _INF, _INFINITY = (
+    np.frombuffer(word, dtype=np.uint8) for word in (b"nan", b"inf", b"infinity")
+)
+# Fields of a CSV file that stand for no value, in any case: those of pandas, and "?".
+MISSING_WORDS = (
+    *("", "?", "na", "nan", "-nan", "n/a", "#na", "#n/a", "<na>", "null", "none"),
+    *("1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan", "#n/a n/a"),
+)
+# One after the other by their length; those of length n begin at _MISSING_STARTS[n].
+_MISSING_LETTERS = np.frombuffer(
+    "".join(sorted(MISSING_WORDS, key=len)).encode(), dtype=np.uint8
+)
+_MISSING_STARTS = np.array(
+    [
+        sum(len(word) for word in MISSING_WORDS if len(word) < length)
+        for length in range(max(map(len, MISSING_WORDS)) + 2)
+    ]
 )
 
 Bytes = NDArray[np.uint8]
@@ -86,16 +101,28 @@ def _is_word(text: Bytes, begin: int, end: int, word: Bytes) -> bool:
 
 
 @compiled
+def _lower(byte: int) -> int:
+    return byte + 32 if 65 <= byte <= 90 else byte
+
+
+@compiled
 def is_missing(text: Bytes, begin: int, end: int) -> bool:
     """Whether a field of a CSV file stands for no value."""
-    return (
-        begin == end
-        or (end - begin == 1 and text[begin] == _QUERY)
-        or _is_word(text, begin, end, _NA)
-        or _is_word(text, begin, end, _NAN)
-        or _is_word(text, begin, end, _NULL)
-        or _is_word(text, begin, end, _NONE)
-    )
+    size = end - begin
+    if size == 0:
+        return True
+    if size >= _MISSING_STARTS.size - 1:
+        return False
+    for start in range(_MISSING_STARTS[size], _MISSING_STARTS[size + 1], size):
+        offset = 0
+        while (
+            offset < size
+            and _lower(text[begin + offset]) == _MISSING_LETTERS[start + offset]
+        ):
+            offset += 1
+        if offset == size:
+            return True
+    return False
 
 
 @compiled
@@ -322,21 +349,26 @@ def _value(
 
 
 @compiled
-def _weight(text: Bytes, position: int) -> tuple[int, float]:
-    """Return where a row's weight ``{w}`` ends, -1 if it is none, and the weight."""
+def _weight(text: Bytes, position: int) -> tuple[int, float, int, int]:
+    """Return where a row's weight ``{w}`` ends, -1 if it is none, and the weight.
+
+    Also begin and end of the number where it is LONG, else -1.
+    """
     position = _skip_spaces(text, position + 1)
     begin = position
     while position < text.size and text[position] != _CLOSE:
         if text[position] == _NEWLINE:
-            return -1, 0.0
+            return -1, 0.0, -1, -1
         position += 1
     end = position
     while end > begin and _is_space(text[end - 1]):
         end -= 1
     outcome, weight = parse_number(text, begin, end)
+    if outcome == LONG and text[begin] != 45 and position < text.size:
+        return position + 1, 0.0, begin, end
     if position >= text.size or outcome != EXACT or not 0 <= weight < np.inf:
-        return -1, 0.0
-    return position + 1, weight
+        return -1, 0.0, -1, -1
+    return position + 1, weight, -1, -1
 
 
 @compiled
@@ -384,7 +416,7 @@ def scan_dense(
             continue
         if arff and text[position] == _OPEN:
             return SPARSE_ROW, position, row, n_todo, 0, position
-        if n_todo + n_columns > todo.shape[0]:
+        if n_todo + n_columns + 1 > todo.shape[0]:
             return FULL, position, row, n_todo, 0, position
         # Fields are parted by white space where a whole row has no delimiter.
         by_space = arff and n_columns > 1 and not _holds(text, position, delimiter)
@@ -424,9 +456,11 @@ def scan_dense(
         if arff and position < text.size and text[position] == _COMMA:
             after = _skip_spaces(text, position + 1)
             if after < text.size and text[after] == _OPEN:
-                ended, weights[row] = _weight(text, after)
+                ended, weights[row], begin, end = _weight(text, after)
                 if ended < 0:
                     return BAD_WEIGHT, after, row, n_todo, n_columns, after
+                if begin >= 0:
+                    n_todo = _note(todo, n_todo, row, n_columns, begin, end, PLAIN)
                 position = _skip_spaces(text, ended)
         if not _at_line_end(text, position, arff):
             return TOO_MANY, position, row, n_todo, n_columns, position
@@ -471,7 +505,7 @@ def scan_sparse(
             continue
         if text[position] != _OPEN:
             return DENSE_ROW, position, row, n_todo, 0, position
-        if n_todo + n_columns > todo.shape[0]:
+        if n_todo + n_columns + 1 > todo.shape[0]:
             return FULL, position, row, n_todo, 0, position
         row_starts[row] = position
         weights[row] = 1.0
@@ -520,9 +554,11 @@ def scan_sparse(
             position = _skip_spaces(text, position + 1)
         if position < text.size and text[position] == _OPEN:
             place = position
-            position, weights[row] = _weight(text, position)
+            position, weights[row], begin, end = _weight(text, position)
             if position < 0:
                 return BAD_WEIGHT, place, row, n_todo, n_columns, place
+            if begin >= 0:
+                n_todo = _note(todo, n_todo, row, n_columns, begin, end, PLAIN)
             position = _skip_spaces(text, position)
         if not _at_line_end(text, position, True):
             return AFTER_ROW, position, row, n_todo, 0, position

@@ -14,6 +14,7 @@ from ._csr import LARGEST_INDEX
 from ._files import PathLike, fail, read_file
 from ._pair_rows import (
     check_labels_below,
+    check_names_fit,
     features_of,
     indicator_of,
     most_columns,
@@ -135,6 +136,8 @@ def read_svmlight(
             f"the index {found - 1} is not below {most:,}, the number of features.",
             row,
         )
+    if n_features is None:
+        check_names_fit(path, text, found)
     X = features_of(rows, found if n_features is None else most, shift)
     if n_labels is None:
         different, numbers = np.unique(rows.labels, return_inverse=True)
@@ -175,6 +178,7 @@ def _counts(path: PathLike, text: bytes) -> tuple[list[int], int]:
                 f"this size, got {count:,}.",
                 1,
             )
+    check_names_fit(path, text, sum(counts[1:]))
     return counts, end + 1
 
 

@@ -48,6 +48,8 @@ class Table:
         Size of the text they were read from.
     line_of : callable
         Row number to line number.
+    reserved : int
+        Bytes that are going to be taken in memory.
     """
 
     path: PathLike
@@ -60,6 +62,7 @@ class Table:
     columns: NDArray[np.int32] | None = None
     entries: NDArray[np.float64] | None = None
     texts: dict[int, list[str]] = field(default_factory=dict)
+    reserved: int = 0
 
     @property
     def n_rows(self) -> int:
@@ -147,15 +150,20 @@ class _Reader:
     def __post_init__(self) -> None:
         self.bytes = np.frombuffer(self.text, dtype=np.uint8)
         self.values = _sorted_values(self.attributes, self.encoding)
-        self.todo = np.empty((max(_MOST_NOTES, len(self.kinds)), 5), dtype=np.int64)
+        self.todo = np.empty((max(_MOST_NOTES, len(self.kinds) + 1), 5), dtype=np.int64)
 
     def line(self, place: int) -> int:
         return self.text.count(b"\n", 0, place) + 1
 
-    def settle(self, n_todo: int, store: NDArray[np.float64]) -> None:
+    def settle(
+        self, n_todo: int, store: NDArray[np.float64], weights: NDArray[np.float64]
+    ) -> None:
         """Put the values of the noted tokens into ``store`` (cells or entries)."""
         for where, column, begin, end, form in self.todo[:n_todo].tolist():
             token = self.text[begin:end]
+            if column == len(self.kinds):
+                weights[where] = float(token)
+                continue
             kind = self.kinds[column]
             if kind == scan.NUMBER or kind == scan.INFER:
                 value = float(token)  # a number, the kernel has seen to that
@@ -257,7 +265,7 @@ def _dense(reader: _Reader, position: int, delimiter: str, arff: bool) -> Any:
             reader.todo,
             textual,
         )
-        reader.settle(n_todo, cells)
+        reader.settle(n_todo, cells, weights)
         if code == scan.DONE:
             break
         if code != scan.FULL:
@@ -291,7 +299,7 @@ def _sparse(reader: _Reader, position: int) -> Table:
             last_row,
             reader.todo,
         )
-        reader.settle(n_todo, entries)
+        reader.settle(n_todo, entries, weights)
         if code == scan.DONE:
             break
         if code != scan.FULL:
