@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from clml.datasets._csv import read_csv
+from clml.datasets._scan import MISSING_WORDS, is_missing
 
 
 @pytest.fixture
@@ -106,13 +107,134 @@ def test_order_of_values_does_not_depend_on_the_order_of_rows(written):
     assert_array_equal(first.X, other.X[::-1])
 
 
-@pytest.mark.parametrize("word", ["", "?", "NA", "na", "NaN", "null", "NULL", "None"])
+@pytest.mark.parametrize("word", [*MISSING_WORDS, "NA", "NaN", "N/A", "None", "-NaN"])
 @pytest.mark.parametrize("quote", ["", '"'])
 def test_missing_values(written, word, quote):
     field = f"{quote}{word}{quote}"
     data = read_csv(written(f"n,t,l\n1,a,1\n{field},{field},0\n3,b,0\n"), "l")
     assert data.feature_names == ["n", "t=b"]
     assert_array_equal(data.X, [[1, 0], [np.nan, np.nan], [3, 1]])
+
+
+def test_words_for_no_value_are_those_of_pandas_and_a_question_mark():
+    parsers = pytest.importorskip("pandas._libs.parsers")
+    assert set(MISSING_WORDS) == {w.lower() for w in parsers.STR_NA_VALUES} | {"?"}
+
+
+@given(st.one_of(st.sampled_from(MISSING_WORDS), st.text("#n/a<>-1.?\x03\x0e ")))
+def test_compiled_and_plain_words_for_no_value_agree(word):
+    for spelling in (word, word.upper(), word.title()):
+        data = np.frombuffer(spelling.encode() + b"x", dtype=np.uint8)
+        assert is_missing(data, 0, len(spelling)) == (word.lower() in MISSING_WORDS)
+
+
+@pytest.mark.parametrize("words", ["unknown", ["-", "unknown"], ("unknown", -999)])
+def test_further_words_for_no_value(written, words):
+    path = written("n,t,l\n1,a,1\nunknown,unknown,0\n3,b,0\n")
+    data = read_csv(path, "l", missing_values=words)
+    assert data.feature_names == ["n", "t=b"] and data.notes == []
+    assert_array_equal(data.X, [[1, 0], [np.nan, np.nan], [3, 1]])
+
+
+@pytest.mark.parametrize("word", ["-999", -999, -999.0])
+def test_numbers_that_stand_for_no_value(written, word):
+    text = 'n,q,t,l\n1,"5",a,1\n-999.0,"-999",-999,0\n3,6,b,-999\n'
+    options = {"missing_values": [str(word), "-999"], "missing_labels": "negative"}
+    data = read_csv(written(text), "l", **options)
+    nan = np.nan
+    assert_array_equal(data.X, [[1, 5, 0], [nan, nan, nan], [3, 6, 1]])
+    assert_array_equal(data.Y, [[1], [0], [0]])
+
+
+# --- text that nearly is numbers ---------------------------------------------------
+
+
+def stray(n_numbers, *others, header="x,l"):
+    """Return a file of a column of different numbers, with others after the fifth."""
+    rows = [f"{n}.5,{n % 2}" for n in range(n_numbers)]
+    rows[5:5] = [f"{other},1" for other in others]
+    return "\n".join([header, *rows])
+
+
+def test_a_stray_word_among_numbers_draws_a_warning(written):
+    path = written(stray(18, "unknown", "?", "so-so"))
+    with pytest.warns(UserWarning) as caught:
+        data = read_csv(path, "l")
+    assert str(caught[0].message) == f"{path}: {data.notes[0]}"
+    assert caught[0].filename == __file__
+    assert data.notes == [
+        "'x' is taken as text: 18 of its values are numbers, 2 not, first 'unknown' in "
+        "line 7; pass missing_values=['unknown'] if that stands for no value; if the "
+        "column is a category, there is nothing to do."
+    ]
+    # Every value is another, but it is no identifier.
+    assert data.X.shape == (21, 20) and data.dropped == {}
+    found = read_csv(path, "l", missing_values=["unknown", "so-so"])
+    assert found.feature_names == ["x"] and found.notes == []
+    assert np.isnan(found.X).sum() == 3
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [*range(17), "a", "b"],  # 89 %
+        ["a"] * 20,
+        ["1"] * 10 + ["no"],  # says yes and no
+        [f"id{n}" for n in range(20)],
+        [""] * 20,
+    ],
+    ids=["fewer", "none", "yes-no", "identifiers", "missing"],
+)
+def test_other_text_draws_none(written, values):
+    text = "x,l\n" + "".join(f"{value},1\n" for value in values)
+    notes = read_csv(written(text), "l").notes
+    assert not any("taken as text" in note for note in notes)
+
+
+def test_one_warning_for_many_columns(written):
+    names = [f"x{n}" for n in range(20)]
+    rows = [["oops"] * 20, *([str(n)] * 20 for n in range(30))]
+    text = "\n".join(",".join([*row, "1"]) for row in [names, *rows])
+    with pytest.warns(UserWarning, match="12 further columns") as caught:
+        data = read_csv(written(text), "1", nominals="codes")
+    assert len(caught) == 1 and len(data.notes) == 20
+
+
+def test_the_warning_comes_before_what_it_explains(written):
+    path = written("x,l\n" + "".join(f"1,{n % 2}\n" for n in range(20)) + "1,unsure\n")
+    with (
+        pytest.warns(UserWarning, match="'l' .* 1 not, first 'unsure' in line 22"),
+        pytest.raises(ValueError, match="the label 'l' must be numeric or have"),
+    ):
+        read_csv(path, "l")
+
+
+@pytest.mark.parametrize(
+    "delimiter, quote", [(";", ""), ("\t", ""), (";", '"'), (",", '"')]
+)
+def test_decimal_commas(written, delimiter, quote):
+    values = ["1,5", "-,25", "2,5e-1", "3", "", "n/a", *map(str, range(9))]
+    rows = [f"{quote}{value}{quote}{delimiter}1" for value in values]
+    path = written("\n".join([f"x{delimiter}l", *rows]))
+    data = read_csv(path, "l", delimiter=delimiter, decimal=",")
+    expected = [1.5, -0.25, 0.25, 3, np.nan, np.nan, *range(9)]
+    assert data.feature_names == ["x"]
+    assert_array_equal(data.X[:, 0], expected)
+    hint = "13 of its 13 values are numbers if ',' is the decimal sign, first '1,5' in "
+    with pytest.warns(UserWarning, match=f"{hint}line 2; pass decimal=','"):
+        data = read_csv(path, "l", delimiter=delimiter)
+    assert data.X.shape == (15, 12)
+
+
+def test_a_decimal_point_where_a_comma_is_the_sign(written):
+    text = "\n".join(["x;l", "1,5;1", *(f"{n}.5;1" for n in range(20))])
+    with pytest.warns(UserWarning, match=r"'\.' is the decimal sign, first '0\.5' in"):
+        read_csv(written(text), "l", delimiter=";", decimal=",")
+    text = "\n".join(["x;l", *(f"{n},5;1" for n in range(30)), "1.5;1"])
+    with pytest.warns(UserWarning, match=r"30 of its 31 values .* pass decimal=','"):
+        read_csv(written(text), "l", delimiter=";")
+    with pytest.warns(UserWarning, match=r"numbers, 1 not, first '1\.5' in line 32"):
+        read_csv(written(text), "l", delimiter=";", decimal=",")
 
 
 def test_numbers_in_quotes_are_numbers(written):
@@ -144,7 +266,9 @@ def test_row_names_of_frames_are_left_out(written, names):
     data = read_csv(path, "l")
     assert data.feature_names == ["x"]
     assert_array_equal(data.dropped[""], names)
-    assert len(data.notes) == 1
+    assert data.notes == [
+        "The first column, which has no name, was left out: it holds row names."
+    ]
     assert "" in read_csv(path, "l", drop_identifiers=False).feature_names[0]
 
 
@@ -288,7 +412,21 @@ def test_bad_files(written, text, message):
         ({"labels": "l", "label_prefix": "l"}, ValueError, "got both"),
         ({"label_prefix": ""}, ValueError, "label_prefix must be text .* got ''"),
         ({"label_prefix": 3}, ValueError, "label_prefix must be text .* got 3"),
-        ({"label_prefix": "z"}, ValueError, "no column begins with label_prefix='z'"),
+        (
+            {"label_prefix": "z"},
+            ValueError,
+            r"no column begins with label_prefix='z'; the columns are \['a', 'l'\]",
+        ),
+        ({"labels": "z"}, ValueError, r"label 'z'; the columns are \['a', 'l'\]"),
+        (
+            {"label_prefix": "l", "delimiter": ";"},
+            ValueError,
+            "there is only one column, 'a,l': is delimiter=';' what parts the fields",
+        ),
+        ({"labels": "l", "decimal": ";"}, ValueError, "decimal must be one of"),
+        ({"labels": "l", "missing_values": 3}, TypeError, "must be a sequence .* int"),
+        ({"labels": "l", "missing_values": [None]}, TypeError, "hold words .* None"),
+        ({"labels": "l", "unknown": "x"}, ValueError, "unknown must be one of"),
         ({"labels": []}, ValueError, "labels must name at least one column"),
         ({"labels": ["l", "l"]}, ValueError, "labels must name each column once"),
         ({"labels": 5}, TypeError, "labels must be a name or .* got int"),
@@ -304,6 +442,12 @@ def test_bad_arguments(written, options, exception, message):
         read_csv(written("a,l\n1,1\n"), **options)
 
 
+def test_many_names_are_not_all_shown(written):
+    text = ",".join(f"x{n}" for n in range(20)) + "\n" + ",".join(["1"] * 20) + "\n"
+    with pytest.raises(ValueError, match=r"'x6', 'x7', and 12 more\]"):
+        read_csv(written(text), "l")
+
+
 def test_missing_file(tmp_path):
     with pytest.raises(FileNotFoundError, match="No such file"):
         read_csv(tmp_path / "none.csv", "l")
@@ -314,6 +458,7 @@ def test_bomb(written):
         read_csv(written(gzip.compress(b"a,l\n" + b"1,1\n" * 99)), "l", max_bytes=100)
 
 
+@pytest.mark.filterwarnings("ignore:.*is taken as text")
 @given(st.text('a1,"\n \r?', max_size=40))
 @settings(max_examples=200)
 def test_any_text_is_read_or_refused(tmp_path_factory, body):

@@ -118,6 +118,24 @@ def test_identifiers(pd):
     assert kept.X.shape == (12, 13)
 
 
+def test_a_stray_word_among_numbers_draws_a_warning(pd):
+    values = pd.Series([*range(15), "bad", *range(20, 30)])
+    frame = pd.DataFrame({"a": 1.0, "x": values, "l": 1})
+    expected = (
+        "X: 'x' is taken as text: 25 of its values are numbers, 1 not, first 'bad'"
+    )
+    with pytest.warns(UserWarning, match=f"{expected} in row 15") as caught:
+        data = as_dataset(frame, labels="l")
+    assert caught[0].filename == __file__
+    assert data.X.shape == (26, 27) and data.dropped == {} and len(data.notes) == 1
+    with pytest.warns(UserWarning, match=expected) as caught:
+        assert as_dataset(frame[["x"]], frame[["l"]]).notes == data.notes
+    assert caught[0].filename == __file__
+    declared = frame.assign(x=frame["x"].astype("category"))
+    options = {"nominals": "codes", "drop_identifiers": False}
+    assert as_dataset(declared, labels="l", **options).notes == []
+
+
 @pytest.mark.parametrize("container", [sparse.csr_array, sparse.coo_matrix])
 def test_sparse(container):
     X = np.array([[0, 1.5], [0, 0]])

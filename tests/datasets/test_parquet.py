@@ -112,6 +112,42 @@ def test_frames_of_pandas(tmp_path):
     assert_array_equal(data.dropped["__index_level_0__"], ["first", "second"])
 
 
+def test_a_stray_word_among_numbers_draws_a_warning(written):
+    words = ["bad", *map(str, range(20)), None]
+    path = written({"x": words, "l": [1] * 22})
+    expected = "'x' is taken as text: 20 of its values are numbers, 1 not, first 'bad'"
+    with pytest.warns(UserWarning, match=f"{expected} in row 0; make it numeric"):
+        data = read_parquet(path, "l", nominals="codes")
+    assert data.feature_names == ["x"] and data.dropped == {}
+    # A declared category is what it says, and so is text that is nothing but numbers.
+    category = pa.array(words).dictionary_encode()
+    columns = {"x": category, "id": [f"{n:05d}" for n in range(22)], "l": [1] * 22}
+    data = read_parquet(written(columns), "l", nominals="codes")
+    assert data.feature_names == ["x"] and list(data.dropped) == ["id"]
+    assert len(data.notes) == 1 and "identifier" in data.notes[0]
+
+
+def test_text_without_any_value(written):
+    path = written({"x": pa.array([None, None], pa.string()), "l": [1, 0]})
+    assert read_parquet(path, "l").X.shape == (2, 0)
+
+
+def test_like_an_earlier_file(written):
+    train = read_parquet(
+        written({"t": ["b", "a", "c"], "x": [1, 2, 3], "l": [1, 0, 1]}), "l"
+    )
+    path = written({"l": [0, 1], "x": [7.5, None], "t": ["c", "d"]})
+    with pytest.raises(
+        ValueError, match=r"'t' must have .* got 'd'.*\(row 1\)"
+    ) as error:
+        read_parquet(path, like=train)
+    assert str(error.value).startswith(str(path))
+    test = read_parquet(path, like=train, unknown="ignore")
+    assert test.feature_names == train.feature_names == ["t=a", "t=b", "t=c", "x"]
+    assert_array_equal(test.X, [[0, 0, 1, 7.5], [0, 0, 0, np.nan]])
+    assert_array_equal(test.Y, [[0], [1]])
+
+
 def test_prefix_identifiers_and_missing_labels(written):
     path = written(
         {

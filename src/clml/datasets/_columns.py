@@ -1,25 +1,67 @@
-"""Named columns of any source, made ready for coding: kinds, labels, one table."""
+"""Named columns of any source: their kinds, which are labels, all in one table."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import Bunch
 
-from ._attributes import NOMINAL, STRING, Attribute
-from ._bunch import make_bunch
-from ._coding import Coded, code_table
+from ._attributes import NOMINAL, Attribute
 from ._files import PathLike, fail
 from ._table import Table
 
 # What frames call their row names where they store them as a column.
 _ROW_NAMES = re.compile(r"|__index_level_\d+__")
 
-Column = tuple[Attribute, NDArray[np.float64]]
+# Names that an error shows of many.
+_MOST_SHOWN = 8
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a source.
+
+    Attributes
+    ----------
+    attribute : Attribute
+        Numeric or nominal.
+    values : float64 array (n_rows,)
+        Numbers, or places among the values of the attribute; NaN is missing.
+    is_text : bool
+        Whether it was text, which nobody has declared to be a category.
+    """
+
+    attribute: Attribute
+    values: NDArray[np.float64]
+    is_text: bool = False
+
+
+def number_of_text(text: str, decimal: str = ".") -> float | None:
+    """Return the number that a text is, None if it is none.
+
+    Examples
+    --------
+    >>> from clml.datasets._columns import number_of_text
+    >>> number_of_text("-2.5e3"), number_of_text("2,5", ","), number_of_text("2 m")
+    (-2500.0, 2.5, None)
+    """
+    if decimal != ".":
+        if "." in text:
+            return None
+        text = text.replace(decimal, ".")
+    try:
+        return None if "_" in text else float(text)
+    except ValueError:
+        return None
+
+
+def word_of_number(value: float) -> str:
+    """Return a number as text, as short as it can be."""
+    return repr(float(value)).removesuffix(".0")
 
 
 def lookup_codes(
@@ -32,7 +74,10 @@ def lookup_codes(
 
 
 def nominal_column(
-    name: str, values: Sequence[Any], codes: NDArray[np.float64]
+    name: str,
+    values: Sequence[Any],
+    codes: NDArray[np.float64],
+    is_text: bool = False,
 ) -> Column:
     """Return a nominal whose values are sorted, so that rows may come in any order.
 
@@ -44,6 +89,8 @@ def nominal_column(
         that numbers among themselves stay in their order.
     codes : float64 array (n_rows,)
         NaN is a missing value.
+    is_text : bool
+        As in :class:`Column`.
     """
     try:
         order = sorted(range(len(values)), key=values.__getitem__)
@@ -52,12 +99,12 @@ def nominal_column(
     places = np.empty(len(values))
     places[order] = np.arange(len(values))
     texts = tuple(str(values[code]) for code in order)
-    return Attribute(name, NOMINAL, texts), lookup_codes(codes, places)
+    return Column(Attribute(name, NOMINAL, texts), lookup_codes(codes, places), is_text)
 
 
 def boolean_column(name: str, codes: NDArray[np.float64]) -> Column:
     """Return a nominal of no and yes, coded as 0 and 1 (NaN is missing)."""
-    return Attribute(name, NOMINAL, ("False", "True")), codes
+    return Column(Attribute(name, NOMINAL, ("False", "True")), codes)
 
 
 def is_row_names(name: str, number: int) -> bool:
@@ -78,8 +125,29 @@ def check_names(path: PathLike, names: Sequence[str], line: int | None = None) -
         first[name] = number
 
 
+def shown(words: Sequence[str]) -> str:
+    """Return words as an error shows them: in brackets, the first few of many."""
+    more = len(words) - _MOST_SHOWN
+    first = ", ".join(repr(word[:80]) for word in words[:_MOST_SHOWN])
+    return f"[{first}, and {more:,} more]" if more > 0 else f"[{first}]"
+
+
+def there_are(names: Sequence[str], delimiter: str | None = None) -> str:
+    """Return which columns there are, for an error that misses one."""
+    if len(names) == 1 and delimiter is not None:
+        return (
+            f"there is only one column, {names[0][:80]!r}: is delimiter="
+            f"{delimiter!r} what parts the fields?"
+        )
+    return f"the columns are {shown(names)}."
+
+
 def choose_labels(
-    path: PathLike, names: Sequence[str], labels: Any, label_prefix: str | None
+    path: PathLike,
+    names: Sequence[str],
+    labels: Any,
+    label_prefix: str | None,
+    delimiter: str | None = None,
 ) -> list[int]:
     """Return the numbers of the columns that are labels.
 
@@ -93,6 +161,8 @@ def choose_labels(
         One name or several; the columns come in this order.
     label_prefix : str or None
         Instead of names, what the names of all labels begin with.
+    delimiter : str or None
+        What parted the names, where they were parted.
     """
     if (labels is None) == (label_prefix is None):
         given = "neither" if labels is None else "both"
@@ -107,7 +177,11 @@ def choose_labels(
             )
         found = [n for n, name in enumerate(names) if name.startswith(label_prefix)]
         if not found:
-            raise fail(path, f"no column begins with label_prefix={label_prefix!r}.")
+            raise fail(
+                path,
+                f"no column begins with label_prefix={label_prefix!r}; "
+                + there_are(names, delimiter),
+            )
         return found
     if not isinstance(labels, str) and not hasattr(labels, "__len__"):
         raise TypeError(
@@ -120,29 +194,14 @@ def choose_labels(
     number_of = {name: number for number, name in enumerate(names)}
     for name in wanted:
         if name not in number_of:
-            raise fail(path, f"there is no column for the label {name!r}.")
+            raise fail(
+                path,
+                f"there is no column for the label {name!r}; "
+                + there_are(names, delimiter),
+            )
     if len(set(wanted)) != len(wanted):
         raise ValueError(f"labels must name each column once, got {wanted!r}.")
     return [number_of[name] for name in wanted]
-
-
-def set_row_names_aside(table: Table, labels: Sequence[int]) -> None:
-    """Make text of the columns that are row names, in place: no feature, but kept."""
-    attributes = list(table.attributes)
-    for number, attribute in enumerate(attributes):
-        if is_row_names(attribute.name, number) and number not in labels:
-            assert table.cells is not None
-            cells = table.cells[:, number]
-            known = ~np.isnan(cells)
-            different, codes = np.unique(cells[known], return_inverse=True)
-            if attribute.kind == NOMINAL:
-                words = [attribute.values[int(code)] for code in different]
-            else:
-                words = [f"{value:.17g}" for value in different]
-            cells[known] = codes
-            table.texts[number] = words
-            attributes[number] = Attribute(attribute.name, STRING)
-    table.attributes = attributes
 
 
 def table_of_columns(
@@ -154,53 +213,13 @@ def table_of_columns(
 ) -> Table:
     """Return columns as a dense table; ``n_bytes`` None: the size of its cells."""
     cells = np.empty((n_rows, len(columns)))
-    for number, (_, values) in enumerate(columns):
-        cells[:, number] = values
+    for number, column in enumerate(columns):
+        cells[:, number] = column.values
     return Table(
         path=path,
-        attributes=[attribute for attribute, _ in columns],
+        attributes=[column.attribute for column in columns],
         weights=np.ones(n_rows),
         n_bytes=cells.nbytes if n_bytes is None else n_bytes,
         line_of=line_of,
         cells=cells,
-    )
-
-
-def code_columns(
-    table: Table,
-    labels: Sequence[int],
-    *,
-    nominals: str,
-    drop_identifiers: bool,
-    missing_labels: str,
-) -> Coded:
-    """Return the features and labels of a dense table, which may be changed."""
-    if drop_identifiers:
-        set_row_names_aside(table, labels)
-    return code_table(
-        table,
-        labels,
-        nominals=nominals,
-        drop_identifiers=drop_identifiers,
-        missing_labels=missing_labels,
-    )
-
-
-def bunch_of_table(
-    table: Table, labels: Sequence[int], source: str, **options: Any
-) -> Bunch:
-    """Return the coded table with names and figures; the table may be changed."""
-    coded = code_columns(table, labels, **options)
-    return make_bunch(
-        coded.X,
-        coded.Y,
-        feature_names=coded.feature_names,
-        label_names=[table.attributes[column].name for column in labels],
-        categorical=coded.categorical,
-        n_features=len(table.attributes) - len(labels),
-        source=source,
-        notes=coded.notes,
-        dropped=coded.dropped,
-        label_parents=None,
-        sample_weight=None,
     )

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
-from ._attributes import Attribute, meaning, meanings
+from ._assembly import bunch_of_table
+from ._attributes import NUMERIC, Attribute, meaning, meanings
 from ._columns import (
     Column,
     boolean_column,
-    bunch_of_table,
     check_names,
     choose_labels,
     lookup_codes,
     nominal_column,
+    number_of_text,
 )
 from ._files import PathLike, fail, read_file
 from ._options import check_options
+from ._scan import MISSING_WORDS
+from ._schema import check_like, clear_missing_numbers
 from ._table import Table, csv_table
 
 DELIMITERS = (",", ";", "\t", "|", ":")
@@ -32,7 +36,8 @@ _BLANK_LINES = re.compile(rb"(?:[ \t\r]*+\n)*+")
 # pass over the text and no memory.
 _QUOTED = re.compile(rb'[ \t]*+"([^"]*+(?:""[^"]*+)*+)"[ \t\r]*+')
 _OPEN_QUOTE = re.compile(rb'[ \t]*+"')
-_MISSING = {"", "?", "na", "nan", "null", "none"}
+_DECIMALS = (".", ",")
+_MISSING = frozenset(MISSING_WORDS)
 # Control characters that no text needs, to stand for a tab between fields.
 _STAND_INS = range(0x1F, 0x1B, -1)
 
@@ -91,44 +96,80 @@ def _names(path: PathLike, text: bytes, delimiter: str) -> tuple[list[str], int]
     return names, position + 1
 
 
-def _number(word: str) -> float | None:
-    try:
-        return None if "_" in word else float(word)
-    except ValueError:
-        return None
+def _checked_words(missing_values: Any) -> list[str]:
+    """Return further words that stand for no value, as text."""
+    if isinstance(missing_values, str):
+        return [missing_values.strip()]
+    if not isinstance(missing_values, Iterable):
+        raise TypeError(
+            "missing_values must be a sequence of words, got "
+            f"{type(missing_values).__name__}."
+        )
+    words = list(missing_values)
+    for word in words:
+        if isinstance(word, bool) or not isinstance(word, (str, Real)):
+            raise TypeError(
+                "missing_values must hold words as they stand in the file, got "
+                f"{word!r}."
+            )
+    return [str(word).strip() for word in words]
 
 
-def _text_column(name: str, texts: list[str], codes: NDArray[np.float64]) -> Column:
+def _text_column(
+    name: str,
+    texts: list[str],
+    codes: NDArray[np.float64],
+    decimal: str,
+    missing_values: Collection[str],
+) -> Column:
     """Return numbers that stood in quotes as numbers, other text as a nominal."""
-    missing = [text.strip().lower() in _MISSING for text in texts]
-    numbers = [_number(text) for text in texts]
+    missing = [
+        (word := text.strip()).lower() in _MISSING or word in missing_values
+        for text in texts
+    ]
+    numbers = [number_of_text(text, decimal) for text in texts]
     if all(gone or n is not None for gone, n in zip(missing, numbers, strict=True)):
         values = [
             np.nan if gone or n is None else n
             for gone, n in zip(missing, numbers, strict=True)
         ]
-        return Attribute(name), lookup_codes(codes, values)
+        return Column(Attribute(name), lookup_codes(codes, values))
     kept = [text for text, gone in zip(texts, missing, strict=True) if not gone]
     # One yes and one no, in several spellings: Yes, YES, no.
     if len(kept) > 2 and meanings(tuple({text.strip().lower() for text in kept})):
         said = [np.nan if (m := meaning(text)) is None else m for text in texts]
         return boolean_column(name, lookup_codes(codes, said))
     places = np.where(missing, np.nan, np.cumsum(~np.array(missing)) - 1.0)
-    return nominal_column(name, kept, lookup_codes(codes, places))
+    return nominal_column(name, kept, lookup_codes(codes, places), is_text=True)
 
 
-def _settle_text(table: Table, tab: str) -> None:
-    """Give the columns of text their kinds and their codes, in place."""
+def _settle_text(
+    table: Table, tab: str, decimal: str, missing_values: Sequence[str]
+) -> list[int]:
+    """Give the columns of text their kinds and their codes, in place.
+
+    Returns those that are text still.
+    """
     assert table.cells is not None
     attributes = list(table.attributes)
-    for column, texts in table.texts.items():
-        attributes[column], table.cells[:, column] = _text_column(
-            attributes[column].name,
+    still_text = []
+    for number, texts in table.texts.items():
+        column = _text_column(
+            attributes[number].name,
             [text.replace(tab, "\t") for text in texts],
-            table.cells[:, column],
+            table.cells[:, number],
+            decimal,
+            missing_values,
         )
+        attributes[number], table.cells[:, number] = column.attribute, column.values
+        if column.is_text:
+            still_text.append(number)
     table.attributes = attributes
     table.texts = {}
+    for number, attribute in enumerate(attributes):
+        if attribute.kind == NUMERIC:
+            clear_missing_numbers(table.cells[:, number], missing_values)
+    return still_text
 
 
 def _without_tabs(path: PathLike, text: bytes) -> tuple[bytes, str]:
@@ -151,13 +192,20 @@ def read_csv(
     nominals: str = "onehot",
     drop_identifiers: bool = True,
     missing_labels: str = "error",
+    missing_values: str | Sequence[str | float] = (),
+    decimal: str = ".",
+    like: Mapping[str, Any] | None = None,
+    unknown: str = "error",
     max_bytes: int | None = None,
 ) -> Bunch:
     r"""Read a CSV file whose first line names the columns.
 
     Fields may stand in quotes, with a quote doubled and line ends inside (RFC 4180).
-    Columns of numbers are numeric, others nominal. A field that is empty, ``?``,
-    ``NA``, ``NaN``, ``null`` or ``none`` (in any case) has no value.
+    Columns of numbers are numeric, others nominal. A field that is empty or one of
+    ``?``, ``NA``, ``N/A``, ``#N/A``, ``<NA>``, ``NaN``, ``null``, ``none`` and what
+    else pandas takes for missing (in any case) has no value. A column of text in which
+    nine of ten values are numbers draws a warning that shows the others; it is never
+    left out as an identifier.
 
     Parameters
     ----------
@@ -165,7 +213,7 @@ def read_csv(
         Plain, or compressed with xz, bzip2, gzip or zip; UTF-8, else Latin-1.
     labels : str, sequence of str, or None
         The name of the column that is the label, or several. Columns of Y are in
-        this order.
+        this order. None: those of ``like``, or by ``label_prefix``.
     label_prefix : str or None, default=None
         Instead of ``labels``: every column whose name begins with it is a label.
     delimiter : {",", ";", "\\t", "|", ":"}, default=","
@@ -181,6 +229,25 @@ def read_csv(
         ``notes`` names them. With False they are coded as other columns are.
     missing_labels : {"error", "negative"}, default="error"
         Whether a label without a value is refused or taken as absent.
+    missing_values : sequence of str, default=()
+        Further words that stand for no value, as they are written in the file, in
+        every column. A number stands for itself however it is written: "-999" is
+        also -999.0.
+    decimal : {".", ","}, default="."
+        The decimal sign. With "," a column of text whose values are all numbers with
+        a decimal comma is numeric (in quotes where ``delimiter`` is "," too); a column
+        without commas is read as ever, 1.5 being one and a half.
+    like : Bunch, dict or None, default=None
+        What an earlier reading returned (of this function, :func:`read_parquet` or
+        :func:`as_dataset`), or its ``schema``, which JSON can hold. The new data are
+        coded as those were: ``X`` has the same columns in the same order, wherever
+        they stand in the file; nominals have the same values; what was left out is
+        left out; ``nominals`` and ``missing_values`` hold on. A feature that the file
+        lacks is an error; columns it has beyond those are left out, and ``notes``
+        names them.
+    unknown : {"error", "ignore"}, default="error"
+        With ``like``: whether values of a nominal that it does not have are refused
+        or taken as missing: none of the columns of such a nominal is 1.
     max_bytes : int or None, default=None
         The most that a compressed file may hold. None: 500 times its size, and
         64 MiB for small ones.
@@ -188,7 +255,8 @@ def read_csv(
     Returns
     -------
     Bunch
-        As :func:`read_arff` returns it, without ``relation``; ``X`` is dense.
+        As :func:`read_arff` returns it, without ``relation``; ``X`` is dense. Its
+        ``schema`` is what ``like`` needs.
 
     Raises
     ------
@@ -223,28 +291,54 @@ def read_csv(
 
     >>> alone.label_names, alone.feature_names[-1]
     (['label_rain'], 'label_wind')
+
+    Another file of the same kind, its columns in another order, is coded alike:
+
+    >>> text = '''label_wind,label_rain,sky,pressure
+    ... no,yes,grey,1001
+    ... '''
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "tomorrow.csv")
+    ...     _ = path.write_text(text)
+    ...     tomorrow = read_csv(path, like=data)
+    >>> tomorrow.X.tolist(), tomorrow.Y.tolist()
+    ([[1001.0, 0.0, 0.0, 1.0]], [[1, 0]])
     """
     check_options(nominals, drop_identifiers, missing_labels)
     check_delimiter(delimiter)
+    if decimal not in _DECIMALS:
+        raise ValueError(f"decimal must be one of {list(_DECIMALS)}, got {decimal!r}.")
+    words = _checked_words(missing_values)
+    schema = check_like(like, nominals, unknown)
+    if schema is not None:
+        words = list(dict.fromkeys([*schema["missing_values"], *words]))
+        schema = {**schema, "missing_values": words}
+        if labels is None and label_prefix is None:
+            labels = schema["labels"]
     text = read_file(path, ".csv", max_bytes).removeprefix(_BYTE_ORDER_MARK)
     if text.startswith(_WIDE) or b"\0" in text[:4096]:
         raise fail(path, "this is no UTF-8 text: there are zero bytes in it.")
     if b"\n" not in text:
         text = text.replace(b"\r", b"\n")
-    tab = "\t"
+    tab, parts = "\t", delimiter
     if delimiter == "\t":
         text, tab = _without_tabs(path, text)
-        delimiter = tab
-    names, position = _names(path, text, delimiter)
+        parts = tab
+    names, position = _names(path, text, parts)
     names = [name.replace(tab, "\t") for name in names]
-    columns = choose_labels(path, names, labels, label_prefix)
-    table = csv_table(path, text, position, names, delimiter)
-    _settle_text(table, tab)
+    columns = choose_labels(path, names, labels, label_prefix, delimiter)
+    table = csv_table(path, text, position, names, parts)
+    texts = _settle_text(table, tab, decimal, words)
     return bunch_of_table(
         table,
         columns,
         nominals=nominals,
         drop_identifiers=drop_identifiers,
         missing_labels=missing_labels,
+        like=schema,
+        unknown=unknown,
+        texts=texts,
+        decimal=decimal,
+        missing_values=words,
         source=str(path),
     )

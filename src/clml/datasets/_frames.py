@@ -2,136 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from decimal import Decimal
-from numbers import Real
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import Bunch
 
-from ._attributes import NOMINAL, Attribute
-from ._bunch import make_bunch
-from ._columns import (
-    Column,
-    boolean_column,
-    bunch_of_table,
-    check_names,
-    choose_labels,
-    code_columns,
-    nominal_column,
-    table_of_columns,
-)
+from ._assembly import bunch_of_table, code_columns
+from ._attributes import Attribute
+from ._bunch import _named, make_bunch
+from ._coding import code_table
+from ._columns import check_names, choose_labels, shown, table_of_columns
 from ._csr import csr_of
+from ._frame_columns import (
+    columns_of,
+    is_frame,
+    n_rows_of,
+    names_of,
+    renamed,
+    texts_of,
+)
 from ._options import check_options
-
-
-def _is_frame(data: Any) -> bool:
-    return hasattr(data, "columns") and hasattr(data, "dtypes")
-
-
-def _is_missing(value: Any) -> bool:
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, (Real, Decimal)) and value != value
-
-
-def _object_column(name: str, values: NDArray) -> Column:
-    """Return Python objects as numbers, as no and yes, or as a nominal of texts."""
-    missing = np.fromiter(map(_is_missing, values), dtype=bool, count=len(values))
-    numbers = np.full(len(values), np.nan)
-    kinds = {type(value) for value in values[~missing]}
-    if all(issubclass(kind, (bool, np.bool_)) for kind in kinds) and kinds:
-        numbers[~missing] = values[~missing].astype(np.float64)
-        return boolean_column(name, numbers)
-    if all(issubclass(kind, (Real, Decimal)) for kind in kinds):
-        numbers[~missing] = values[~missing].astype(np.float64)
-        return Attribute(name), numbers
-    code_of: dict[str, int] = {}
-    for row in np.flatnonzero(~missing):
-        numbers[row] = code_of.setdefault(str(values[row]), len(code_of))
-    return nominal_column(name, list(code_of), numbers)
-
-
-def _seconds(values: NDArray, unit: str) -> NDArray[np.float64]:
-    nanoseconds = values.astype(f"{unit}[ns]")
-    seconds = nanoseconds.astype(np.int64) / 1e9
-    seconds[np.isnat(nanoseconds)] = np.nan
-    return seconds
-
-
-def _array_column(name: str, values: NDArray) -> Column:
-    kind = values.dtype.kind
-    if kind == "b":
-        return boolean_column(name, values.astype(np.float64))
-    if kind in "iuf":
-        return Attribute(name), values.astype(np.float64)
-    if kind in "Mm":
-        unit = "datetime64" if kind == "M" else "timedelta64"
-        return Attribute(name), _seconds(values, unit)
-    if kind in "OUT":
-        return _object_column(name, values.astype(object))
-    raise TypeError(
-        f"The column {name!r} must hold numbers, text, booleans or times, got the "
-        f"type {values.dtype}."
-    )
-
-
-def _series_column(name: str, series: Any) -> Column:
-    accessor: Any = getattr(series, "cat", None)
-    if hasattr(accessor, "categories"):  # of pandas: keeps the order of categories
-        codes = np.asarray(accessor.codes, dtype=np.float64)
-        codes[codes < 0] = np.nan
-        words = tuple(str(value) for value in accessor.categories)
-        check_names(f"the categories of {name!r}", words)
-        return Attribute(name, NOMINAL, words), codes
-    zone = getattr(getattr(series, "dtype", None), "tz", None)
-    if zone is not None:  # else pandas returns one object for each time
-        return _array_column(name, series.to_numpy(dtype="datetime64[ns]"))
-    return _array_column(name, np.asarray(series.to_numpy()))
-
-
-def _columns(data: Any, argument: str, prefix: str) -> list[Column]:
-    """Return the columns of a frame or of a two-dimensional array."""
-    if _is_frame(data):
-        names = [str(name) for name in data.columns]
-        check_names(argument, names)
-        by_number = data.iloc if hasattr(data, "iloc") else data
-        return [
-            _series_column(name, by_number[:, number])
-            for number, name in enumerate(names)
-        ]
-    values = np.asarray(data)
-    if values.dtype.kind == "U" and not isinstance(data, np.ndarray):
-        values = np.asarray(data, dtype=object)  # else numbers in lists became text
-    if values.ndim != 2:
-        raise ValueError(
-            f"{argument} must be two-dimensional, (rows, columns), got the shape "
-            f"{values.shape}."
-        )
-    return [
-        _array_column(f"{prefix}{number}", values[:, number])
-        for number in range(values.shape[1])
-    ]
-
-
-def _renamed(columns: list[Column], names: Any, argument: str) -> list[Column]:
-    if names is None:
-        return columns
-    given = [str(name) for name in names]
-    if len(given) != len(columns):
-        raise ValueError(
-            f"{argument} must name each of the {len(columns)} columns, got "
-            f"{len(given)} names."
-        )
-    check_names(argument, given)
-    return [
-        (replace(attribute, name=name), values)
-        for name, (attribute, values) in zip(given, columns, strict=True)
-    ]
+from ._schema import Schema, check_like, find_features, make_schema
 
 
 def _csr(X: Any) -> sparse.csr_array:
@@ -140,15 +33,6 @@ def _csr(X: Any) -> sparse.csr_array:
     X = sparse.csr_array(X, dtype=np.float64, copy=True)
     X.sum_duplicates()
     return csr_of(X.data, X.indices, X.indptr, X.shape[1])
-
-
-def _n_rows(columns: list[Column], argument: str) -> int:
-    if not columns:
-        raise ValueError(f"{argument} must have at least one column, got none.")
-    n_rows = len(columns[0][1])
-    if not n_rows:
-        raise ValueError(f"{argument} must have at least one row, got none.")
-    return n_rows
 
 
 def as_dataset(
@@ -162,6 +46,8 @@ def as_dataset(
     nominals: str = "onehot",
     drop_identifiers: bool = True,
     missing_labels: str = "error",
+    like: Mapping[str, Any] | None = None,
+    unknown: str = "error",
 ) -> Bunch:
     """Describe data in memory as the readers of files describe theirs.
 
@@ -170,12 +56,15 @@ def as_dataset(
     X : array-like, sparse matrix or data frame of shape (n_samples, n_columns)
         Features, or a frame (of pandas or polars) that holds features and labels.
         Numbers stay as they are, times become seconds since 1970, booleans 0 and 1;
-        text and categories are coded as nominals.
+        text and categories are coded as nominals. A column of text in which nine of
+        ten values are numbers, but not all, draws a warning; it is never left out as
+        an identifier.
     Y : array-like, sparse matrix or data frame of shape (n_samples, n_labels)
         Labels: 0 and 1, booleans, or two values that say no and yes. None: they are
         columns of X.
     labels : str, sequence of str, or None
-        Without Y: the name of the column of X that is the label, or several.
+        Without Y: the name of the column of X that is the label, or several. None:
+        those of ``like``, or by ``label_prefix``.
     label_prefix : str or None, default=None
         Instead of ``labels``: every column whose name begins with it is a label.
     feature_names, label_names : sequences of str or None, default=None
@@ -188,13 +77,16 @@ def as_dataset(
         Leave out nominal features with another value in every row.
     missing_labels : {"error", "negative"}, default="error"
         Whether a label without a value is refused or taken as absent.
+    like, unknown
+        As in :func:`read_csv`. Columns of arrays have the names they would have
+        without ``like``; labels of a Y without names are those of ``like``.
 
     Returns
     -------
     Bunch
         As :func:`read_arff` returns it, without ``relation``. ``X`` is a float64
         array, or a CSR array where X is sparse; ``Y`` an int64 array, or a CSR array
-        where Y is sparse. Both are copies.
+        where Y is sparse. Both are copies. Its ``schema`` is what ``like`` needs.
 
     Examples
     --------
@@ -214,12 +106,23 @@ def as_dataset(
 
     >>> as_dataset([[0.5], [2.0]], [[1], [0]], label_names=["rain"]).feature_names
     ['x0']
+
+    New data are coded like those that a learner has seen:
+
+    >>> new = pd.DataFrame({"sky": ["grey", "pink"], "size": [3.0, 4.0],
+    ...                     "rain": [False, True], "wind": [0, 1]})
+    >>> as_dataset(new, like=data, unknown="ignore").X
+    array([[ 3.,  1.],
+           [ 4., nan]])
     """
     check_options(nominals, drop_identifiers, missing_labels)
+    schema = check_like(like, nominals, unknown)
     options = {
         "nominals": nominals,
         "drop_identifiers": drop_identifiers,
         "missing_labels": missing_labels,
+        "like": schema,
+        "unknown": unknown,
     }
     if Y is None:
         return _from_one_frame(
@@ -229,11 +132,18 @@ def as_dataset(
         raise ValueError(
             "Expected either Y or the names of its columns in X, not both."
         )
-    features = _features(X, feature_names, options)
+    features, schema = _features(X, feature_names, options)
     Y, names = _labels(Y, label_names, options)
-    return make_bunch(
-        Y=Y, label_names=names, label_parents=None, sample_weight=None, **features
+    data = make_bunch(
+        Y=Y,
+        label_names=names,
+        label_parents=None,
+        sample_weight=None,
+        schema=schema,
+        **features,
     )
+    schema["labels"] = list(data.label_names)
+    return data
 
 
 def _from_one_frame(
@@ -244,62 +154,117 @@ def _from_one_frame(
     label_names: Any,
     options: dict[str, Any],
 ) -> Bunch:
-    if not _is_frame(X):
+    if not is_frame(X):
         raise ValueError(
             "Y must be given where X is no data frame with labels among its columns, "
             f"got Y=None and X of type {type(X).__name__}."
         )
-    columns = _columns(X, "X", "x")
-    n_rows = _n_rows(columns, "X")
-    chosen = choose_labels("X", [a.name for a, _ in columns], labels, label_prefix)
-    others = [number for number in range(len(columns)) if number not in set(chosen)]
+    columns = columns_of(X, "X", "x")
+    n_rows = n_rows_of(columns, "X")
+    if options["like"] is not None and labels is None and label_prefix is None:
+        labels = options["like"]["labels"]
+    chosen = choose_labels("X", names_of(columns), labels, label_prefix)
+    is_label = set(chosen)
+    others = [number for number in range(len(columns)) if number not in is_label]
     features = [columns[number] for number in others]
     targets = [columns[number] for number in chosen]
-    columns = _renamed(features, feature_names, "feature_names") + _renamed(
+    columns = renamed(features, feature_names, "feature_names") + renamed(
         targets, label_names, "label_names"
     )
-    check_names("feature_names and label_names", [a.name for a, _ in columns])
+    check_names("feature_names and label_names", names_of(columns))
     first_label = len(features)
     return bunch_of_table(
         table_of_columns("X", columns, n_rows),
         list(range(first_label, len(columns))),
         source="frame",
+        texts=texts_of(columns),
         **options,
     )
 
 
-def _features(X: Any, names: Any, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of make_bunch that concern the features."""
+def _features(
+    X: Any, names: Any, options: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the arguments of make_bunch that concern the features, and the schema."""
     names = None if names is None else [str(name) for name in names]
     check_names("feature_names", names or [])
-    plain: dict[str, Any] = {"feature_names": names, "dropped": {}}
     if sparse.issparse(X):
-        return {"X": _csr(X), **plain}
-    if not _is_frame(X):
+        return _plain_features(_csr(X), names, options)
+    if not is_frame(X) and options["like"] is None:
         values = np.asarray(X)
         if values.ndim == 2 and values.size and values.dtype.kind in "iuf":
-            return {"X": values.astype(np.float64), **plain}
-    columns = _renamed(_columns(X, "X", "x"), names, "feature_names")
-    n_rows = _n_rows(columns, "X")
-    coded = code_columns(table_of_columns("X", columns, n_rows), [], **options)
-    return {
+            return _plain_features(values.astype(np.float64), names, options)
+    columns = renamed(columns_of(X, "X", "x"), names, "feature_names")
+    n_rows = n_rows_of(columns, "X")
+    coded, schema = code_columns(
+        table_of_columns("X", columns, n_rows), [], texts=texts_of(columns), **options
+    )
+    features = {
         "X": coded.X,
         "feature_names": coded.feature_names,
         "categorical": coded.categorical,
         "n_features": len(columns),
         "notes": coded.notes,
         "dropped": coded.dropped,
-        "source": "frame" if _is_frame(X) else "arrays",
+        "source": "frame" if is_frame(X) else "arrays",
     }
+    return features, schema
+
+
+def _plain_features(
+    X: Any, names: list[str] | None, options: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the same of columns that are numbers, and their own features."""
+    names = _named(names, X.shape[1], "x", "feature_names")
+    like: Schema | None = options["like"]
+    notes: list[str] = []
+    if like is not None:
+        if like["values"]:
+            raise ValueError(
+                "X must be dense where features of like are nominal, got a sparse "
+                f"matrix and the nominals {shown(list(like['values']))}."
+            )
+        numbers = find_features("X", names, (), like)
+        wanted = set(like["features"])
+        extra = [name for name in names if name not in wanted]
+        notes += [f"{name!r} was left out: like does not have it." for name in extra]
+        X, names = X[:, numbers], like["features"]
+        X.sort_indices()
+    features = {"X": X, "feature_names": names, "dropped": {}, "notes": notes}
+    attributes = [Attribute(name) for name in names]
+    return features, make_schema(attributes, (), (), options["nominals"])
 
 
 def _labels(Y: Any, names: Any, options: dict[str, Any]) -> tuple[Any, Any]:
     """Return the indicator and the names of its columns, None to number them."""
+    like: Schema | None = options["like"]
+    if like is not None and names is None and not is_frame(Y):
+        names = like["labels"]
     if sparse.issparse(Y):
         names = None if names is None else [str(name) for name in names]
         check_names("label_names", names or [])
+        if like is not None:
+            Y = sparse.csr_array(Y)[:, _order(Y.shape[1], names, like)]
+            names = like["labels"]
         return Y, names
-    columns = _renamed(_columns(Y, "Y", "y"), names, "label_names")
-    table = table_of_columns("Y", columns, _n_rows(columns, "Y"))
-    coded = code_columns(table, list(range(len(columns))), **options)
-    return coded.Y, [attribute.name for attribute, _ in columns]
+    columns = renamed(columns_of(Y, "Y", "y"), names, "label_names")
+    if like is not None:
+        order = _order(len(columns), names_of(columns), like)
+        columns = [columns[number] for number in order]
+    table = table_of_columns("Y", columns, n_rows_of(columns, "Y"))
+    coded = code_table(
+        table, range(len(columns)), missing_labels=options["missing_labels"]
+    )
+    return coded.Y, names_of(columns)
+
+
+def _order(n_columns: int, names: Sequence[str], like: Schema) -> list[int]:
+    """Return the columns of Y in the order of the labels of ``like``."""
+    names = _named(names, n_columns, "y", "label_names")
+    extra = [name for name in names if name not in set(like["labels"])]
+    if extra:
+        raise ValueError(
+            f"Y must have the labels of like, {shown(like['labels'])}, and no others, "
+            f"got {shown(extra)}."
+        )
+    return choose_labels("Y", names, like["labels"], None)

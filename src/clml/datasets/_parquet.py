@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
+from ._assembly import bunch_of_table
 from ._attributes import NOMINAL, Attribute
 from ._columns import (
     Column,
     boolean_column,
-    bunch_of_table,
     check_names,
     choose_labels,
     nominal_column,
@@ -22,6 +22,7 @@ from ._columns import (
 )
 from ._files import LARGEST_RATIO, SMALLEST_LIMIT, PathLike, fail, read_raw
 from ._options import check_options
+from ._schema import check_like
 
 # How many times the same data would be larger as plain text, generously.
 _TEXT_PER_BYTE = 16
@@ -107,32 +108,37 @@ def _seconds(pa: Any, array: Any) -> NDArray[np.float64]:
     return _floats(pa, array.cast(whole)) / _PER_SECOND[unit]
 
 
-def _column(pa: Any, name: str, array: Any) -> Column:
-    """Return one column of an Arrow table."""
+def _column(pa: Any, name: str, array: Any, is_text: bool) -> Column:
+    """Return one column of an Arrow table; text comes as a dictionary, too."""
     kind = _kind(pa, array.type)
     if kind == "boolean":
         return boolean_column(name, _floats(pa, array.cast(pa.uint8())))
     if kind == "seconds":
-        return Attribute(name), _seconds(pa, array)
+        return Column(Attribute(name), _seconds(pa, array))
     if kind == "number":
-        return Attribute(name), _floats(pa, array)
+        return Column(Attribute(name), _floats(pa, array))
     if not pa.types.is_dictionary(array.type):
         array = array.dictionary_encode()
     codes = _floats(pa, array.indices)
     values = array.dictionary.to_pylist()
     if array.type.ordered and None not in values:
         words = tuple(str(value) for value in values)
-        return Attribute(name, NOMINAL, words), codes
+        return Column(Attribute(name, NOMINAL, words), codes)
     observed = np.unique(codes[~np.isnan(codes)]).astype(np.int64)
     present = [code for code in observed.tolist() if values[code] is not None]
     places = np.full(len(values) + 1, np.nan)
     places[present] = np.arange(len(present))
     codes = places[np.where(np.isnan(codes), len(values), codes).astype(np.int64)]
-    return nominal_column(name, [values[code] for code in present], codes)
+    return nominal_column(name, [values[code] for code in present], codes, is_text)
 
 
-def _read(pa: Any, path: PathLike, data: bytes, max_bytes: int | None) -> Any:
-    """Return the file as an Arrow table, text kept as codes and different words."""
+def _read(
+    pa: Any, path: PathLike, data: bytes, max_bytes: int | None
+) -> tuple[Any, set[str]]:
+    """Return the file as an Arrow table, and the names of its columns of text.
+
+    These are kept as codes and different words.
+    """
     buffer = pa.py_buffer(data)
     try:
         file = pa.parquet.ParquetFile(buffer)
@@ -141,11 +147,11 @@ def _read(pa: Any, path: PathLike, data: bytes, max_bytes: int | None) -> Any:
         raise fail(path, f"this is no Parquet file ({error}).") from None
     _check_schema(pa, path, schema)
     _check_limit(path, file, len(data), max_bytes)
-    words = [field.name for field in schema if _is_text(pa.types, field.type)]
+    words = {field.name for field in schema if _is_text(pa.types, field.type)}
     try:
-        table = pa.parquet.ParquetFile(buffer, read_dictionary=words).read()
+        table = pa.parquet.ParquetFile(buffer, read_dictionary=list(words)).read()
         table.validate(full=True)
-        return table.unify_dictionaries().combine_chunks()
+        return table.unify_dictionaries().combine_chunks(), words
     except Exception as error:
         raise fail(path, f"the Parquet data are damaged ({error}).") from None
 
@@ -158,6 +164,8 @@ def read_parquet(
     nominals: str = "onehot",
     drop_identifiers: bool = True,
     missing_labels: str = "error",
+    like: Mapping[str, Any] | None = None,
+    unknown: str = "error",
     max_bytes: int | None = None,
 ) -> Bunch:
     """Read a Parquet file; needs pyarrow (``pip install clml[datasets]``).
@@ -165,17 +173,19 @@ def read_parquet(
     Integers, floats and decimals are numbers. Times are seconds: dates and time
     stamps since 1970 (UTC where they have no zone), times of day since midnight.
     Booleans are 0 and 1. Text and dictionaries are nominal, their values sorted; an
-    ordered dictionary keeps its order. Nested types are refused.
+    ordered dictionary keeps its order. Nested types are refused. A column of text in
+    which nine of ten values are numbers, but not all, draws a warning; it is never left
+    out as an identifier.
 
     Parameters
     ----------
     path : str or path
     labels : str, sequence of str, or None
         The name of the column that is the label, or several. Columns of Y are in
-        this order.
+        this order. None: those of ``like``, or by ``label_prefix``.
     label_prefix : str or None, default=None
         Instead of ``labels``: every column whose name begins with it is a label.
-    nominals, drop_identifiers, missing_labels
+    nominals, drop_identifiers, missing_labels, like, unknown
         As in :func:`read_csv`.
     max_bytes : int or None, default=None
         The most that the content may take in memory. None: 500 times the size of
@@ -184,7 +194,8 @@ def read_parquet(
     Returns
     -------
     Bunch
-        As :func:`read_arff` returns it, without ``relation``; ``X`` is dense.
+        As :func:`read_arff` returns it, without ``relation``; ``X`` is dense. Its
+        ``schema`` is what ``like`` needs.
 
     Raises
     ------
@@ -211,9 +222,12 @@ def read_parquet(
            [nan, 0. ]])
     """
     check_options(nominals, drop_identifiers, missing_labels)
+    schema = check_like(like, nominals, unknown)
+    if schema is not None and labels is None and label_prefix is None:
+        labels = schema["labels"]
     pa = _pyarrow()
     data = read_raw(path)
-    table = _read(pa, path, data, max_bytes)
+    table, words = _read(pa, path, data, max_bytes)
     names = list(table.column_names)
     check_names(path, names)
     chosen = choose_labels(path, names, labels, label_prefix)
@@ -221,7 +235,7 @@ def read_parquet(
         raise fail(path, "there are no rows in it.")
     try:
         columns = [
-            _column(pa, name, chunked.combine_chunks())
+            _column(pa, name, chunked.combine_chunks(), name in words)
             for name, chunked in zip(names, table.columns, strict=True)
         ]
     except (pa.ArrowException, UnicodeDecodeError) as error:
@@ -235,5 +249,8 @@ def read_parquet(
         nominals=nominals,
         drop_identifiers=drop_identifiers,
         missing_labels=missing_labels,
+        like=schema,
+        unknown=unknown,
+        texts=[number for number, column in enumerate(columns) if column.is_text],
         source=str(path),
     )
