@@ -1,3 +1,4 @@
+import datetime
 import subprocess
 import sys
 from decimal import Decimal
@@ -296,3 +297,36 @@ def test_names_that_stand_twice(pd):
     frame = pd.DataFrame([[1, 2]], columns=["a", "a"])
     with pytest.raises(ValueError, match="X: the columns 1 and 2 are both named 'a'"):
         as_dataset(frame, [[1]])
+
+
+FAR = ["1970-01-02", "9999-12-31"]
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "D", "h", "M", "Y"])
+def test_times_that_nanoseconds_do_not_reach(unit):
+    times = np.array(FAR, dtype=f"datetime64[{unit}]")
+    X = as_dataset(times[:, None], np.eye(2, dtype=int)).X
+    expected = times.astype("datetime64[s]").astype(np.int64).astype(float)
+    np.testing.assert_array_equal(X[:, 0], expected)
+
+
+def test_times_of_frames_and_of_python(pd):
+    dates = [datetime.date(1970, 1, 2), None, datetime.date(9999, 12, 31)]
+    expected = [86400.0, np.nan, 253402214400.0]
+    frame = pd.DataFrame(
+        {
+            "plain": pd.to_datetime(pd.Series(dates)).astype("datetime64[s]"),
+            "zone": pd.to_datetime(pd.Series(dates))
+            .astype("datetime64[s]")
+            .dt.tz_localize("UTC"),
+            "object": pd.Series(dates, dtype=object),
+            "l": [0, 1, 1],
+        }
+    )
+    data = as_dataset(frame, labels="l")
+    for number in range(3):
+        np.testing.assert_array_equal(data.X[:, number], expected)
+    long = np.array([[400 * 365], [1]], dtype="timedelta64[D]")
+    np.testing.assert_array_equal(
+        as_dataset(long, np.eye(2, dtype=int)).X[:, 0], [400 * 365 * 86400.0, 86400.0]
+    )

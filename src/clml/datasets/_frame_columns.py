@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -12,6 +13,10 @@ from numpy.typing import NDArray
 
 from ._attributes import NOMINAL, Attribute
 from ._columns import Column, boolean_column, check_names, nominal_column
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SECONDS_PER = {"W": 604800, "D": 86400, "h": 3600, "m": 60, "s": 1}
+_PER_SECOND = {"ms": 1e3, "us": 1e6, "ns": 1e9, "ps": 1e12, "fs": 1e15, "as": 1e18}
 
 
 def is_frame(data: Any) -> bool:
@@ -36,17 +41,34 @@ def _object_column(name: str, values: NDArray) -> Column:
     if all(issubclass(kind, (Real, Decimal)) for kind in kinds):
         numbers[~missing] = values[~missing].astype(np.float64)
         return Column(Attribute(name), numbers)
+    if all(issubclass(kind, date) for kind in kinds):
+        numbers[~missing] = [_seconds_of_date(value) for value in values[~missing]]
+        return Column(Attribute(name), numbers)
     code_of: dict[str, int] = {}
     for row in np.flatnonzero(~missing):
         numbers[row] = code_of.setdefault(str(values[row]), len(code_of))
     return nominal_column(name, list(code_of), numbers, is_text=True)
 
 
-def _seconds(values: NDArray, unit: str) -> NDArray[np.float64]:
-    nanoseconds = values.astype(f"{unit}[ns]")
-    seconds = nanoseconds.astype(np.int64) / 1e9
-    seconds[np.isnat(nanoseconds)] = np.nan
+def _seconds(values: NDArray) -> NDArray[np.float64]:
+    """Return times as seconds, through their own unit: others may not reach as far."""
+    unit, step = np.datetime_data(values.dtype)
+    if unit in ("Y", "M", "generic"):  # years and months have no fixed length
+        values = values.astype(f"{values.dtype.kind}8[D]")
+        unit, step = "D", 1
+    many = (values.astype(np.int64) * float(step)).astype(np.float64)
+    scale = _SECONDS_PER.get(unit)
+    seconds = many / _PER_SECOND[unit] if scale is None else many * scale
+    seconds[np.isnat(values)] = np.nan
     return seconds
+
+
+def _seconds_of_date(value: date) -> float:
+    """Return a date or time of Python as seconds; one without a zone is UTC."""
+    if not isinstance(value, datetime):
+        value = datetime(value.year, value.month, value.day)
+    time = value.replace(tzinfo=UTC) if value.tzinfo is None else value
+    return (time - _EPOCH).total_seconds()
 
 
 def _array_column(name: str, values: NDArray) -> Column:
@@ -56,8 +78,7 @@ def _array_column(name: str, values: NDArray) -> Column:
     if kind in "iuf":
         return Column(Attribute(name), values.astype(np.float64))
     if kind in "Mm":
-        unit = "datetime64" if kind == "M" else "timedelta64"
-        return Column(Attribute(name), _seconds(values, unit))
+        return Column(Attribute(name), _seconds(values))
     if kind in "OUT":
         return _object_column(name, values.astype(object))
     raise TypeError(
@@ -76,7 +97,8 @@ def _series_column(name: str, series: Any) -> Column:
         return Column(Attribute(name, NOMINAL, words), codes)
     zone = getattr(getattr(series, "dtype", None), "tz", None)
     if zone is not None:  # else pandas returns one object for each time
-        return _array_column(name, series.to_numpy(dtype="datetime64[ns]"))
+        unit = getattr(series.dtype, "unit", "ns")
+        return _array_column(name, series.to_numpy(dtype=f"datetime64[{unit}]"))
     return _array_column(name, np.asarray(series.to_numpy()))
 
 

@@ -82,8 +82,15 @@ def _check_limit(path: PathLike, file: Any, n_stored: int, limit: int | None) ->
     if limit is None:
         limit = max(SMALLEST_LIMIT, LARGEST_RATIO * n_stored)
     metadata = file.metadata
-    groups = (metadata.row_group(n) for n in range(metadata.num_row_groups))
-    stored = sum(max(group.total_byte_size, 0) for group in groups)
+    groups = [metadata.row_group(n) for n in range(metadata.num_row_groups)]
+    stored = max(
+        sum(max(group.total_byte_size, 0) for group in groups),
+        sum(
+            max(group.column(n).total_uncompressed_size, 0)
+            for group in groups
+            for n in range(group.num_columns)
+        ),
+    )
     needed = max(8 * metadata.num_rows * len(file.schema_arrow), stored)
     if needed > limit:
         raise fail(
@@ -203,7 +210,8 @@ def read_parquet(
         If pyarrow is not installed.
     ValueError
         For a file that is damaged, or has columns that are no features. The coded
-        features may take 256 MiB and 1,024 times the size of the file.
+        features may take 256 MiB and 1,024 times the size of the file. How large the
+        content is says the file itself: one that is not trusted should not be read.
 
     Examples
     --------
