@@ -12,7 +12,7 @@ from sklearn.utils import Bunch
 
 from ._attributes import NOMINAL
 from ._bunch import make_bunch
-from ._coding import Coded, _reason_to_drop, _reserve, code_table
+from ._coding import Coded, reason_to_drop, reserve, code_table
 from ._columns import is_row_names, word_of_number
 from ._doubts import find_doubts, warn_of_doubts
 from ._schema import Schema, find_features, follow_schema, make_schema
@@ -30,7 +30,7 @@ def _reason(table: Table, number: int, schema: Schema | None) -> str | None:
     if is_row_names(name, number):
         return "it holds row names"
     if schema is None:
-        return _reason_to_drop(table, number)
+        return reason_to_drop(table, number)
     left_out = name in schema["dropped"]
     return "like leaves it out too" if left_out else "like does not have it"
 
@@ -63,7 +63,7 @@ def _take_out(
     table: Table, reasons: Mapping[int, str]
 ) -> tuple[list[str], dict[str, NDArray]]:
     """Return notes on what is left out, and its values as text."""
-    _reserve(
+    reserve(
         table,
         _WORD_BYTES * table.n_rows * len(reasons),
         "What was left out of the features",

@@ -59,7 +59,10 @@ def label_figures(Y: Any) -> dict[str, Any]:
     }
 
 
-def _named(names: Sequence[Any] | None, count: int, prefix: str, what: str) -> list:
+def column_names(
+    names: Sequence[Any] | None, count: int, prefix: str, what: str
+) -> list[str]:
+    """Return the names of so many columns, numbered if there are none."""
     if names is None:
         return [f"{prefix}{number}" for number in range(count)]
     named = [str(name) for name in names]
@@ -132,8 +135,8 @@ def make_bunch(
     return Bunch(
         X=X,
         Y=Y,
-        feature_names=_named(feature_names, n_columns, "x", "feature_names"),
-        label_names=_named(label_names, Y.shape[1], "y", "label_names"),
+        feature_names=column_names(feature_names, n_columns, "x", "feature_names"),
+        label_names=column_names(label_names, Y.shape[1], "y", "label_names"),
         categorical=categorical,
         n_instances=n_samples,
         n_features=n_columns if n_features is None else n_features,

@@ -51,7 +51,7 @@ class _Feature:
     targets: tuple[int, ...] | None = None
 
 
-def _reserve(table: Table, needed: int, what: str, remedy: str) -> None:
+def reserve(table: Table, needed: int, what: str, remedy: str) -> None:
     """Refuse what, with all that was reserved before, would take too much memory."""
     table.reserved += needed
     check_size(table.path, table.n_bytes, table.reserved, what, remedy)
@@ -104,7 +104,7 @@ def _words(table: Table, column: int) -> NDArray:
     return words[np.where(np.isnan(codes), len(values), codes).astype(np.int64)]
 
 
-def _reason_to_drop(table: Table, column: int) -> str | None:
+def reason_to_drop(table: Table, column: int) -> str | None:
     """Return why a column is no feature, None for one that is."""
     attribute = table.attributes[column]
     n_rows = table.n_rows
@@ -144,10 +144,10 @@ def _plan(
         if number in labels:
             continue
         name, kind = attribute.name, attribute.kind
-        reason = _reason_to_drop(table, number) if drop_identifiers else None
+        reason = reason_to_drop(table, number) if drop_identifiers else None
         if reason:
             notes.append(f"{name!r} was left out: {reason}.")
-            _reserve(
+            reserve(
                 table,
                 8 * table.n_rows,
                 "What was left out of the features",
@@ -158,7 +158,7 @@ def _plan(
             features.append(_Feature(number, (name,), False))
         else:
             features.append(_plan_nominal(number, attribute, onehot))
-    _reserve(
+    reserve(
         table,
         sum(NAME_BYTES + len(n) for feature in features for n in feature.names),
         "The names of the coded features",
@@ -178,7 +178,7 @@ def _missing_stays_missing(feature: _Feature) -> bool:
 def _dense_features(table: Table, features: list[_Feature]) -> NDArray[np.float64]:
     assert table.cells is not None
     n_columns = sum(len(feature.names) for feature in features)
-    _reserve(
+    reserve(
         table,
         8 * table.n_rows * n_columns,
         f"The {n_columns:,} columns of the coded features",
@@ -230,7 +230,7 @@ def _other_columns(
     table: Table, features: list[tuple[_Feature, int]], n_columns: int
 ) -> sparse.csr_array:
     """Code nominals whose omitted value sets a column to 1: nearly every row has it."""
-    _reserve(
+    reserve(
         table,
         _ENTRY_BYTES * table.n_rows * len(features),
         f"The {len(features):,} nominal features whose first value is not 0",
@@ -302,7 +302,7 @@ def _indicator(
     table: Table, labels: Sequence[int], missing_labels: str
 ) -> NDArray[np.int64]:
     n_rows, n_labels = table.n_rows, len(labels)
-    _reserve(
+    reserve(
         table,
         LABEL_BYTES * n_rows * n_labels,
         f"The dense indicator of {n_rows:,} rows and {n_labels:,} labels",

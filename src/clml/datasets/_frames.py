@@ -11,7 +11,7 @@ from sklearn.utils import Bunch
 
 from ._assembly import bunch_of_table, code_columns
 from ._attributes import Attribute
-from ._bunch import _named, make_bunch
+from ._bunch import column_names, make_bunch
 from ._coding import code_table
 from ._columns import check_names, choose_labels, shown, table_of_columns
 from ._csr import csr_of
@@ -215,7 +215,7 @@ def _plain_features(
     X: Any, names: list[str] | None, options: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the same of columns that are numbers, and their own features."""
-    names = _named(names, X.shape[1], "x", "feature_names")
+    names = column_names(names, X.shape[1], "x", "feature_names")
     like: Schema | None = options["like"]
     notes: list[str] = []
     if like is not None:
@@ -260,7 +260,7 @@ def _labels(Y: Any, names: Any, options: dict[str, Any]) -> tuple[Any, Any]:
 
 def _order(n_columns: int, names: Sequence[str], like: Schema) -> list[int]:
     """Return the columns of Y in the order of the labels of ``like``."""
-    names = _named(names, n_columns, "y", "label_names")
+    names = column_names(names, n_columns, "y", "label_names")
     extra = [name for name in names if name not in set(like["labels"])]
     if extra:
         raise ValueError(

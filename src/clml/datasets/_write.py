@@ -238,7 +238,7 @@ def write_arff(
     path = _arff_name(path)
     data = _prepared(X, Y, feature_names, label_names, label_parents, sample_weight)
     relation = stem(path) if relation is None else str(relation)
-    if meka_label_count(arff_word(relation)) is not None:
+    if meka_label_count(relation) is not None:
         raise ValueError(
             f"relation must not count labels as MEKA does (-C k), got {relation!r}."
         )
