@@ -12,7 +12,7 @@ from sklearn.utils import Bunch
 
 from ._attributes import NOMINAL
 from ._bunch import make_bunch
-from ._coding import Coded, reason_to_drop, reserve, code_table
+from ._coding import Coded, code_table, reason_to_drop, reserve
 from ._columns import is_row_names, word_of_number
 from ._doubts import find_doubts, warn_of_doubts
 from ._schema import Schema, find_features, follow_schema, make_schema
