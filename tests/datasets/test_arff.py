@@ -209,9 +209,18 @@ def test_meka_and_an_xml_file_beside(write):
     # MEKA's name for data without labels.
     none = read_arff(write("@relation 'x: -C 0'\n" + text))
     assert none.label_names == ["a", "b"]
+    assert agreeing.notes == []
+    # MEKA's count is followed, and the other file mentioned.
     path = write("@relation 'x: -C 1'\n" + text)
-    with pytest.raises(ValueError, match=r"and .*data\.xml disagree on the labels"):
-        read_arff(path)
+    data = read_arff(path)
+    assert data.label_names == ["a"]
+    assert data.notes == [
+        "The labels are those that the relation 'x: -C 1' counts; data.xml beside the "
+        "file names others."
+    ]
+    for strange in ("no XML", XML % "<label name='z'/>"):
+        write(strange, "data.xml")
+        assert read_arff(path).label_names == ["a"]
     assert read_arff(path, ["c"]).label_names == ["c"]
 
 

@@ -109,6 +109,11 @@ def test_line_ends_of_windows_and_a_byte_order_mark():
     assert header.attributes == [Attribute("a", "nominal", ("x", "y"))]
 
 
+def test_wide_encodings_are_named():
+    with pytest.raises(ValueError, match="encoded in UTF-16"):
+        parse("@attribute a real\n@data\n".encode("utf-16"))
+
+
 def test_other_encodings_are_taken_as_latin_1():
     header = parse("@attribute Größe real\n@data\n".encode("latin-1"))
     assert header.encoding == "latin-1"

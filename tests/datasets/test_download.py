@@ -1,5 +1,6 @@
 import bz2
 import hashlib
+import io
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -179,7 +180,7 @@ class Broken:
         raise self.error
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), MemoryError(), OSError(28, "")])
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), MemoryError()])
 def test_interruption_leaves_nothing_and_passes_on(error, tmp_path, monkeypatch):
     monkeypatch.setattr(_download, "_open", lambda url: Broken(error))
     variant = Variant("0" * 64, 1000, ("https://a.example/x", "https://b.example/x"))
@@ -226,3 +227,41 @@ def test_by_hand_names_every_source_with_its_suffix(tmp_path):
     assert f"https://a.example/X.arff.bz2\n    as {tmp_path / 'x.arff.bz2'}\n" in text
     assert f"https://b/x.arff\n    as {tmp_path / 'x.arff'}\n" in text
     assert text.count("ab" * 32) == 1
+
+
+def test_a_full_disk_is_no_failure_of_the_source(tmp_path, monkeypatch):
+    full = OSError(28, "No space left on device")
+
+    def fsync(descriptor):
+        raise full
+
+    monkeypatch.setattr(_download, "_open", lambda url: io.BytesIO(b"content"))
+    monkeypatch.setattr(_download.os, "fsync", fsync)
+    variant = Variant("0" * 64, 1000, ("https://a.example/x", "https://b.example/x"))
+    with pytest.raises(OSError, match="No space left") as caught:
+        download((variant,), tmp_path / "toy" / "toy.arff")
+    assert caught.value is full
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(113, "No route to host"), PermissionError("denied")], ids=repr
+)
+def test_any_error_of_the_network_sends_to_the_next_source(
+    tmp_path, monkeypatch, error
+):
+    content = b"content"
+    opened = []
+
+    def open_(url):
+        opened.append(url)
+        if len(opened) == 1:
+            raise error
+        return io.BytesIO(content)
+
+    monkeypatch.setattr(_download, "_open", open_)
+    sha256 = hashlib.sha256(content).hexdigest()
+    variant = Variant(sha256, 1000, ("https://a.example/x", "https://b.example/x"))
+    path = download((variant,), tmp_path / "toy.arff")
+    assert path.read_bytes() == content
+    assert len(opened) == 2

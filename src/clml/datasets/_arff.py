@@ -43,9 +43,10 @@ def _xml_beside(path: PathLike) -> Path | None:
     """Return the XML file of the same stem, or of the stem without -train or -test."""
     name = stem(path)
     for candidate in (name, _PART.sub("", name)):
-        xml = Path(path).with_name(f"{candidate}.xml")
-        if xml.is_file():
-            return xml
+        for suffix in (".xml", ".XML"):
+            xml = Path(path).with_name(candidate + suffix)
+            if xml.is_file():
+                return xml
     return None
 
 
@@ -88,34 +89,33 @@ def _meka_columns(path: PathLike, header: Header, count: int) -> list[int]:
     return list(range(count) if count > 0 else range(total + count, total))
 
 
-def _check_agreement(
-    path: PathLike, header: Header, columns: list[int], xml: Path
-) -> None:
-    """Refuse a relation that counts other labels than the file beside it names."""
-    named = _columns_of(
-        path, header, list(parse_labels_xml(xml, read_file(xml, ".xml")))
-    )
-    if set(named) != set(columns):
-        raise fail(
-            path,
-            f"the relation {header.relation[:80]!r} and {xml} disagree on the labels; "
-            "pass labels to say which are meant.",
-        )
+def _disagreement(header: Header, columns: list[int], xml: Path) -> list[str]:
+    """Return a note if the file beside names other labels than the relation counts."""
+    counted = {header.attributes[column].name for column in columns}
+    try:
+        named = set(parse_labels_xml(xml, read_file(xml, ".xml")))
+    except (ValueError, OSError):
+        named = set()
+    if {_plain(name) for name in named} == {_plain(name) for name in counted}:
+        return []
+    return [
+        f"The labels are those that the relation {header.relation[:80]!r} counts; "
+        f"{xml.name} beside the file names others."
+    ]
 
 
 def _find_labels(
     path: PathLike, header: Header, data: bytes, labels: Any
-) -> tuple[list[int], dict[str, str | None] | None]:
-    """Return the attributes that are labels, and the parents an XML file gave them."""
+) -> tuple[list[int], dict[str, str | None] | None, list[str]]:
+    """Return the attributes that are labels, their parents in an XML file, notes."""
     if labels is None:
         count = meka_label_count(header.relation)
         xml = _xml_beside(path)
         # Without a colon it may be a filter's option and none of MEKA's.
         if count is not None and (xml is None or ":" in header.relation):
             columns = _meka_columns(path, header, count)
-            if xml is not None:
-                _check_agreement(path, header, columns, xml)
-            return columns, None
+            notes = [] if xml is None else _disagreement(header, columns, xml)
+            return columns, None, notes
         labels = xml
         if labels is None and data.startswith(b"PK"):
             labels = path  # MULAN's archives hold both files
@@ -135,15 +135,16 @@ def _find_labels(
         columns = _columns_of(path, header, list(parents))
         names = dict(zip(parents, columns, strict=True))
         by_column = {c: header.attributes[c].name for c in columns}
-        return sorted(columns), {
+        hierarchy = {
             by_column[names[label]]: None
             if parent is None
             else by_column[names[parent]]
             for label, parent in parents.items()
         }
+        return sorted(columns), hierarchy, []
     if not labels:
         raise ValueError("labels must name at least one attribute, got none.")
-    return _columns_of(path, header, labels), None
+    return _columns_of(path, header, labels), None, []
 
 
 def read_arff(
@@ -173,8 +174,9 @@ def read_arff(
         else 1 for the second. One of more values has a column for each. With "codes"
         every nominal is one column, the place of the value in its declaration.
     drop_identifiers : bool, default=True
-        Leave out nominal features with another value in every row, and text. They are
-        in ``dropped``, and ``notes`` names them. With False they are coded as other
+        Leave out nominal features with another value in every row (of 11 rows or
+        more: fewer tell nothing), and text. They are in ``dropped``, and ``notes``
+        names them. With False they are coded as other
         nominals are.
     missing_labels : {"error", "negative"}, default="error"
         Whether a label without a value is refused or taken as absent.
@@ -301,7 +303,7 @@ def _parse(
     if b"\n" not in text:
         text = text.replace(b"\r", b"\n")
     header = parse_header(path, text)
-    columns, parents = _find_labels(path, header, stored, labels)
+    columns, parents, notes = _find_labels(path, header, stored, labels)
     table = arff_table(
         path, text, header.data_start, header.attributes, header.encoding
     )
@@ -316,7 +318,7 @@ def _parse(
         categorical=coded.categorical,
         n_features=len(header.attributes) - len(columns),
         source=str(path),
-        notes=coded.notes,
+        notes=notes + coded.notes,
         dropped=coded.dropped,
         label_parents=parents if hierarchy else None,
         sample_weight=table.weights.copy() if weighted else None,

@@ -198,6 +198,8 @@ def parse_header(path: PathLike, text: bytes) -> Header:
     text : bytes
         The whole file, its lines ended by a newline, with or without a carriage return.
     """
+    if text.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise fail(path, "the file is encoded in UTF-16; expected UTF-8 or Latin-1.")
     match = _DATA.search(text)
     if match is None:
         raise fail(path, "there is no line @data: this is no complete ARFF file.")

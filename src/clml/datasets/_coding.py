@@ -233,7 +233,7 @@ def _other_columns(
     reserve(
         table,
         _ENTRY_BYTES * table.n_rows * len(features),
-        f"The {len(features):,} nominal features whose first value is not 0",
+        f"The columns of {len(features):,} nominal features that sparse rows omit",
         'Pass nominals="codes" to keep their codes, which are 0 where omitted.',
     )
     rows, columns, values = [], [], []

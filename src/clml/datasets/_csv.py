@@ -224,9 +224,9 @@ def read_csv(
         the sorted values. One of more values has a column for each. With "codes"
         every nominal is one column, the place of the value among the sorted ones.
     drop_identifiers : bool, default=True
-        Leave out nominal features with another value in every row, and a first
-        column without a name (the row names of a frame). They are in ``dropped``, and
-        ``notes`` names them. With False they are coded as other columns are.
+        Leave out nominal features with another value in every row (of 11 or more),
+        and a first column without a name (the row names of a frame). They are in
+        ``dropped``, and ``notes`` names them. With False they are coded as other columns are.
     missing_labels : {"error", "negative"}, default="error"
         Whether a label without a value is refused or taken as absent.
     missing_values : sequence of str, default=()

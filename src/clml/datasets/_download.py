@@ -6,7 +6,6 @@ import hashlib
 import http.client
 import os
 import secrets
-import ssl
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -23,15 +22,19 @@ TIMEOUT = 30.0
 SCHEMES = ("https",)
 _CHUNK = 2**16
 _AGENT = "clml (multi-label datasets)"
-# Of one source: the next is tried. A full disk, say, is not among them.
-_FAILURES = (
-    urllib.error.URLError,
-    http.client.HTTPException,
-    ssl.SSLError,
-    TimeoutError,
-    ConnectionError,
-    ValueError,
-)
+
+
+class _SourceFailure(Exception):
+    """A source did not deliver: the next is tried. A full disk, say, is no such."""
+
+
+@contextmanager
+def _source(url: str) -> Iterator[None]:
+    """Take whatever goes wrong in here for a failure of the source."""
+    try:
+        yield
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise _SourceFailure(f"{url}: {error}") from None
 
 
 def _check_scheme(url: str) -> None:
@@ -87,15 +90,23 @@ def _folder(path: Path) -> Iterator[None]:
 
 
 def _copy(url: str, stream: Any, limit: int, title: str) -> None:
+    with _source(url):
+        response = _open(url)
     n_bytes = 0
-    with _open(url) as response:
+    with response:
         # What is served compressed is smaller than its content.
         total = getattr(response, "length", None) or limit
         with _progress(title, total) as advance:
-            while chunk := response.read(_CHUNK):
+            while True:
+                with _source(url):
+                    chunk = response.read(_CHUNK)
+                if not chunk:
+                    return
                 n_bytes += len(chunk)
                 if n_bytes > limit:
-                    raise ValueError(f"more than the {limit:,} bytes expected came")
+                    raise _SourceFailure(
+                        f"{url}: more than the {limit:,} bytes expected came"
+                    )
                 stream.write(chunk)
                 advance(len(chunk))
 
@@ -118,7 +129,8 @@ def _fetch(url: str, variant: Variant, target: Path) -> None:
             _copy(url, stream, variant.n_bytes, target.name)
             stream.flush()
             os.fsync(stream.fileno())
-        _check(temporary, variant)
+        with _source(url):
+            _check(temporary, variant)
         os.replace(temporary, target)
     except BaseException:  # Ctrl-C too
         temporary.unlink(missing_ok=True)
@@ -173,8 +185,8 @@ def download(variants: tuple[Variant, ...], target: Path) -> Path:
                 path = target.with_name(target.name + _suffix(url))
                 try:
                     _fetch(url, variant, path)
-                except _FAILURES as error:
-                    failures.append(f"{url}: {error}")
+                except _SourceFailure as failure:
+                    failures.append(str(failure))
                 else:
                     return path
         raise DownloadError(

@@ -74,7 +74,7 @@ def as_dataset(
         As in :func:`read_csv`; the values are sorted, those of a categorical of
         pandas are in the order of its categories.
     drop_identifiers : bool, default=True
-        Leave out nominal features with another value in every row.
+        Leave out nominal features with another value in every row (of 11 or more).
     missing_labels : {"error", "negative"}, default="error"
         Whether a label without a value is refused or taken as absent.
     like, unknown

@@ -76,7 +76,8 @@ def iterative_split_indices(
     Notes
     -----
     The original lets part sizes drift; here a part that has reached its size
-    takes no more rows, and the sizes are exact.
+    takes no more rows, and the sizes are exact. They come first: for given labels a
+    part of another size may divide them more evenly.
 
     Ties between equally rare labels are broken at random, as are those between
     parts that want a label equally and have equally many rows to receive. A
