@@ -226,7 +226,8 @@ def read_csv(
     drop_identifiers : bool, default=True
         Leave out nominal features with another value in every row (of 11 or more),
         and a first column without a name (the row names of a frame). They are in
-        ``dropped``, and ``notes`` names them. With False they are coded as other columns are.
+        ``dropped``, and ``notes`` names them. With False they are coded as other
+        columns are.
     missing_labels : {"error", "negative"}, default="error"
         Whether a label without a value is refused or taken as absent.
     missing_values : sequence of str, default=()
