@@ -93,13 +93,18 @@ PIECES = [
     b"\xff\xfe", b"\xef\xbb\xbf", b"\xed\xa0\x80", "ü中😀".encode(), b"PK\x03\x04",
     b"BZh9", b"\x1f\x8b\x08", b"\xfd7zXZ\x00", b"100000000 100000000 100000000\n",
 ]  # fmt: skip
-COMPRESS: list[Callable[[bytes], bytes]] = [lzma.compress, bz2.compress, gzip.compress]
+COMPRESS: list[Callable[[bytes], bytes]] = [
+    lzma.compress,
+    bz2.compress,
+    lambda data: gzip.compress(data, mtime=0),
+]
 
 
 def zipped(content: bytes, name: str, method: int = zipfile.ZIP_DEFLATED) -> bytes:
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", method) as archive:
-        archive.writestr(name, content)
+        # Without the time, so that a seed always gives the same inputs.
+        archive.writestr(zipfile.ZipInfo(name), content, compress_type=method)
     return stream.getvalue()
 
 
