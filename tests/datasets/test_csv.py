@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from clml.datasets._csv import read_csv
-from clml.datasets._scan import MISSING_WORDS, is_missing
+from clml.datasets._numerals import MISSING_WORDS, is_missing
 
 
 @pytest.fixture

@@ -23,10 +23,10 @@ from ._columns import (
     number_of_text,
 )
 from ._files import PathLike, fail, read_file
+from ._numerals import MISSING_WORDS
 from ._options import check_options
-from ._scan import MISSING_WORDS
 from ._schema import check_like, clear_missing_numbers
-from ._table import Table, csv_table
+from ._table import Table, csv_table, decoded
 
 DELIMITERS = (",", ";", "\t", "|", ":")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -50,13 +50,6 @@ def check_delimiter(delimiter: Any) -> None:
         )
 
 
-def _decoded(word: bytes) -> str:
-    try:
-        return word.decode("utf-8")
-    except UnicodeDecodeError:
-        return word.decode("latin-1")
-
-
 def _lines_before(text: bytes, position: int) -> int:
     return text.count(b"\n", 0, position) + 1
 
@@ -73,13 +66,13 @@ def _names(path: PathLike, text: bytes, delimiter: str) -> tuple[list[str], int]
     while True:
         match = _QUOTED.match(text, position)
         if match is not None:
-            names.append(_decoded(match[1].replace(b'""', b'"')))
+            names.append(decoded(match[1].replace(b'""', b'"')))
         elif _OPEN_QUOTE.match(text, position):
             raise fail(path, "a quote in the line of names is not closed.", first_line)
         else:
             match = plain.match(text, position)
             assert match is not None  # it matches nothing at all, too
-            names.append(_decoded(match[0].strip()))
+            names.append(decoded(match[0].strip()))
         position = match.end()
         if position >= len(text) or text[position] == ord("\n"):
             break

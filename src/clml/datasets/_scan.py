@@ -2,9 +2,9 @@
 
 A scanner never fails and never allocates: it returns a code, the place where it
 stopped, and how many rows it has. What needs Python (numbers of many digits, text,
-escaped values) it notes in ``todo`` as (where, column, begin, end, form), the weight
-of a row as that of the column after the last, and returns
-when that is full; the caller settles the notes and calls again.
+escaped values) it notes in ``todo`` as (where, column, begin, end, form), the weight of
+a row as that of the column after the last, and returns when that is full; the caller
+settles the notes and calls again.
 """
 
 from __future__ import annotations
@@ -15,51 +15,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._compiled import compiled
+from ._numerals import EXACT, LONG, Bytes, is_missing, parse_number
 
 # Kinds of columns.
 NUMBER, NOMINAL, TEXT, INFER = 0, 1, 2, 3
 # Forms of a token.
-PLAIN, QUOTED, ESCAPED, UNCLOSED, AFTER_QUOTE = 0, 1, 2, 3, 4
+PLAIN, QUOTED, ESCAPED, UNCLOSED = 0, 1, 2, 3
 # What a scanner returns.
 DONE, FULL = 0, 1
 TOO_FEW, TOO_MANY, EMPTY, NOT_A_NUMBER, UNDECLARED = 2, 3, 4, 5, 6
 OPEN_QUOTE, TEXT_AFTER_QUOTE, SPARSE_ROW, DENSE_ROW = 7, 8, 9, 10
-NO_INDEX, LARGE_INDEX, REPEATED_INDEX, OPEN_ROW, AFTER_ROW, BAD_WEIGHT = (
-    11,
-    12,
-    13,
-    14,
-    15,
-    16,
-)
-# What parse_number returns.
-EXACT, LONG, NO_NUMBER = 0, 1, 2
+NO_INDEX, LARGE_INDEX, REPEATED_INDEX = 11, 12, 13
+OPEN_ROW, AFTER_ROW, BAD_WEIGHT = 14, 15, 16
 
 _NEWLINE, _SPACE, _PERCENT, _COMMA, _QUERY = 10, 32, 37, 44, 63
 _QUOTE, _APOSTROPHE, _BACKSLASH, _OPEN, _CLOSE = 34, 39, 92, 123, 125
-_MOST_DIGITS = 10**17
-_POWERS = 10.0 ** np.arange(23)
-# As arrays: text in compiled code costs seconds of compilation.
-_NAN, _INF, _INFINITY = (
-    np.frombuffer(word, dtype=np.uint8) for word in (b"nan", b"inf", b"infinity")
-)
-# Fields of a CSV file that stand for no value, in any case: those of pandas, and "?".
-MISSING_WORDS = (
-    *("", "?", "na", "nan", "-nan", "n/a", "#na", "#n/a", "<na>", "null", "none"),
-    *("1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan", "#n/a n/a"),
-)
-# One after the other by their length; those of length n begin at _MISSING_STARTS[n].
-_MISSING_LETTERS = np.frombuffer(
-    "".join(sorted(MISSING_WORDS, key=len)).encode(), dtype=np.uint8
-)
-_MISSING_STARTS = np.array(
-    [
-        sum(len(word) for word in MISSING_WORDS if len(word) < length)
-        for length in range(max(map(len, MISSING_WORDS)) + 2)
-    ]
-)
 
-Bytes = NDArray[np.uint8]
 Integers = NDArray[np.int64]
 
 
@@ -83,150 +54,21 @@ def _skip_line(text: Bytes, position: int) -> int:
 
 
 @compiled
+def _next_row(text: Bytes, position: int, comments: bool) -> int:
+    """Return where the next row begins: past empty lines and comments."""
+    while position < text.size:
+        position = _skip_spaces(text, position)
+        if not _at_line_end(text, position, comments):
+            return position
+        position = _skip_line(text, position)
+    return text.size
+
+
+@compiled
 def _at_line_end(text: Bytes, position: int, comments: bool) -> bool:
     if position >= text.size or text[position] == _NEWLINE:
         return True
     return comments and text[position] == _PERCENT
-
-
-@compiled
-def _is_word(text: Bytes, begin: int, end: int, word: Bytes) -> bool:
-    """Whether the bytes are a word of lower-case letters, in any case."""
-    if end - begin != word.size:
-        return False
-    for offset in range(word.size):
-        if text[begin + offset] | 32 != word[offset]:
-            return False
-    return True
-
-
-@compiled
-def _lower(byte: int) -> int:
-    return byte + 32 if 65 <= byte <= 90 else byte
-
-
-@compiled
-def is_missing(text: Bytes, begin: int, end: int) -> bool:
-    """Whether a field of a CSV file stands for no value."""
-    size = end - begin
-    if size == 0:
-        return True
-    if size >= _MISSING_STARTS.size - 1:
-        return False
-    for start in range(_MISSING_STARTS[size], _MISSING_STARTS[size + 1], size):
-        offset = 0
-        while (
-            offset < size
-            and _lower(text[begin + offset]) == _MISSING_LETTERS[start + offset]
-        ):
-            offset += 1
-        if offset == size:
-            return True
-    return False
-
-
-@compiled
-def _product_error(a: float, b: float, product: float) -> float:
-    """Return ``a * b - product``, exactly, for their rounded product (Dekker 1971)."""
-    scaled = 134217729.0 * a
-    a_high = scaled - (scaled - a)
-    a_low = a - a_high
-    scaled = 134217729.0 * b
-    b_high = scaled - (scaled - b)
-    b_low = b - b_high
-    return (
-        (a_high * b_high - product) + a_high * b_low + a_low * b_high
-    ) + a_low * b_low
-
-
-@compiled
-def _long_number(mantissa: int, exponent: int) -> tuple[int, float]:
-    """Return an integer below 10**18 times a power of ten from -22 to 22.
-
-    The first operation leaves a remainder that is known exactly; where the bounds of
-    what it adds round to the same number, that is the number, else it is LONG.
-    """
-    high = float(mantissa)
-    low = float(mantissa - np.int64(high))
-    power = _POWERS[abs(exponent)]
-    if exponent < 0:
-        first = high / power
-        product = first * power
-        error = _product_error(first, power, product)
-        rest = ((high - product) - error + low) / power
-        doubt = abs(rest)
-    else:
-        first = high * power
-        error = _product_error(high, power, first)
-        rest = error + low * power
-        doubt = abs(error) + abs(low * power)
-    doubt *= 2.0**-48
-    value = first + (rest - doubt)
-    return (EXACT, value) if value == first + (rest + doubt) else (LONG, 0.0)
-
-
-@compiled
-def parse_number(text: Bytes, begin: int, end: int) -> tuple[int, float]:
-    """Return how a number came out, and the number where it is exact.
-
-    An integer up to 2**53 times or over a power of ten up to 10**22 takes one
-    correctly rounded operation (Clinger 1990); what has more digits is LONG.
-    """
-    position = begin
-    negative = False
-    if position < end and (text[position] == 43 or text[position] == 45):
-        negative = text[position] == 45
-        position += 1
-    mantissa: Any = np.int64(0)
-    exponent = 0
-    found = point = cut = False
-    while position < end:
-        byte = text[position]
-        if 48 <= byte <= 57:
-            found = True
-            if mantissa < _MOST_DIGITS:
-                mantissa = mantissa * 10 + (np.int64(byte) - 48)
-                exponent -= point
-            else:
-                cut = True
-        elif byte == 46 and not point:
-            point = True
-        else:
-            break
-        position += 1
-    if not found:
-        if _is_word(text, position, end, _NAN):
-            return EXACT, np.nan
-        if _is_word(text, position, end, _INF) or _is_word(
-            text, position, end, _INFINITY
-        ):
-            return EXACT, -np.inf if negative else np.inf
-        return NO_NUMBER, 0.0
-    if position < end and text[position] | 32 == 101:
-        position += 1
-        sign = 1
-        if position < end and (text[position] == 43 or text[position] == 45):
-            sign = -1 if text[position] == 45 else 1
-            position += 1
-        if position == end:
-            return NO_NUMBER, 0.0
-        power: Any = 0
-        while position < end and 48 <= text[position] <= 57:
-            power = min(power * 10 + (np.int64(text[position]) - 48), 99999)
-            position += 1
-        exponent += sign * power
-    if position != end:
-        return NO_NUMBER, 0.0
-    if cut or mantissa > 2**53 or exponent > 22 or exponent < -22:
-        if not cut and mantissa != 0 and -22 <= exponent <= 22:
-            outcome, value = _long_number(mantissa, exponent)
-            return outcome, -value if negative else value
-        if cut or mantissa != 0:
-            return LONG, 0.0
-        exponent = 0
-    value = float(mantissa)
-    value = value * _POWERS[exponent] if exponent >= 0 else value / _POWERS[-exponent]
-    return EXACT, -value if negative else value
 
 
 @compiled
@@ -404,16 +246,10 @@ def scan_dense(
     """
     n_columns = kinds.size
     n_todo = 0
-    while position < text.size:
-        position = _skip_spaces(text, position)
-        if position < text.size and text[position] == _NEWLINE:
-            position += 1
-            continue
+    while True:
+        position = _next_row(text, position, arff)
         if position >= text.size:
             break
-        if arff and text[position] == _PERCENT:
-            position = _skip_line(text, position)
-            continue
         if arff and text[position] == _OPEN:
             return SPARSE_ROW, position, row, n_todo, 0, position
         if n_todo + n_columns + 1 > todo.shape[0]:
@@ -493,16 +329,10 @@ def scan_sparse(
     n_columns = kinds.size
     n_todo = 0
     entry = row_ends[row - 1] if row > 0 else 0
-    while position < text.size:
-        position = _skip_spaces(text, position)
-        if position < text.size and text[position] == _NEWLINE:
-            position += 1
-            continue
+    while True:
+        position = _next_row(text, position, True)
         if position >= text.size:
             break
-        if text[position] == _PERCENT:
-            position = _skip_line(text, position)
-            continue
         if text[position] != _OPEN:
             return DENSE_ROW, position, row, n_todo, 0, position
         if n_todo + n_columns + 1 > todo.shape[0]:

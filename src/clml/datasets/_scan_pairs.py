@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._compiled import compiled
-from ._scan import EXACT, NO_NUMBER, parse_number
+from ._numerals import EXACT, NO_NUMBER, Bytes, parse_number
 
 # What the scanner returns.
 DONE, FULL, BAD_LABEL, BAD_PAIR, BAD_INDEX, LARGE_INDEX, BAD_VALUE = range(7)
@@ -22,7 +22,6 @@ _Q, _I, _D = 113, 105, 100
 # Integers beyond these are not exact as floating point numbers.
 _LARGEST_LABEL = 2**53
 
-Bytes = NDArray[np.uint8]
 Integers = NDArray[np.int64]
 
 

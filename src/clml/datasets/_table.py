@@ -127,7 +127,8 @@ def _sorted_values(attributes: Sequence[Attribute], encoding: str) -> tuple:
     return joined, bounds, np.array(codes, dtype=np.int64), of_column
 
 
-def _decoded(token: bytes, encoding: str) -> str:
+def decoded(token: bytes, encoding: str = "utf-8") -> str:
+    """Return bytes as text, taken as Latin-1, which has them all, if they must be."""
     try:
         return token.decode(encoding)
     except UnicodeDecodeError:
@@ -168,7 +169,7 @@ class _Reader:
             if kind == scan.NUMBER or kind == scan.INFER:
                 value = float(token)  # a number, the kernel has seen to that
             else:
-                word = _decoded(token, self.encoding)
+                word = decoded(token, self.encoding)
                 if form == scan.ESCAPED:
                     word = self.unescaped(word)
                 codes = self.codes.get(column)
@@ -194,7 +195,7 @@ class _Reader:
 
     def _shown(self, place: int) -> str:
         line = self.text[place : place + 40].split(b"\n")[0]
-        return repr(_decoded(line.strip(), self.encoding))
+        return repr(decoded(line.strip(), self.encoding))
 
     def error(self, code: int, column: int, place: int) -> ValueError:
         """Return the error of a kernel's code, with its line."""

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from clml.datasets._scan import EXACT, LONG, NO_NUMBER, is_missing, parse_number
+from clml.datasets._numerals import EXACT, LONG, NO_NUMBER, is_missing, parse_number
 
 
 def parse(text):
