@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from collections.abc import Sequence
 from html import escape
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._demo_charts import curve_plot, dot_plot, front_plot
+from .datasets._atomic import atomic_texts
 
 if TYPE_CHECKING:
     from ._demo import DemoResult
@@ -187,15 +187,8 @@ def render_page(result: DemoResult) -> str:
 def write_page(path: Path | str, text: str) -> Path:
     """Write the page whole or not at all, and return where it is."""
     path = Path(path).resolve()
-    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with draft.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
+    with atomic_texts(path) as [file]:
+        file.write(text)
     return path
 
 

@@ -1,4 +1,4 @@
-"""Text files that appear under their name only when they are complete."""
+"""Files that appear under their name only when they are complete."""
 
 from __future__ import annotations
 
@@ -54,6 +54,20 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def atomic_path(target: Path) -> Iterator[Path]:
+    """Yield a free path beside a file, which takes its name after the block.
+
+    After an error, Ctrl-C included, nothing is left.
+    """
+    temporary = target.with_name(f".{secrets.token_hex(8)}.part")
+    try:
+        yield temporary
+        os.replace(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def _check_place(path: Path) -> None:

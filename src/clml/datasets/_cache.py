@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
 import zipfile
 import zlib
 from contextlib import suppress
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import Bunch
 
+from ._atomic import atomic_path
 from ._bunch import make_bunch
 
 # Changes whenever a reader would read the same file into something else.
@@ -111,15 +111,10 @@ def store(folder: Path, key: str, bunch: Bunch) -> None:
     """Store a copy whole or not at all; a folder that cannot be written is no error."""
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
-        # Unlike a file of tempfile's it may be read by whom the user's umask lets.
-        temporary = folder / f".{key}.{secrets.token_hex(8)}.part"
-        try:
-            with open(temporary, "xb") as stream:
-                np.savez(stream, **_as_arrays(bunch))  # type: ignore[arg-type]
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.replace(temporary, folder / f"{key}.npz")
-        except BaseException:
-            with suppress(OSError):
-                temporary.unlink()
-            raise
+        with (
+            atomic_path(folder / f"{key}.npz") as temporary,
+            open(temporary, "xb") as stream,
+        ):
+            np.savez(stream, **_as_arrays(bunch))  # type: ignore[arg-type]
+            stream.flush()
+            os.fsync(stream.fileno())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import http.client
 import os
-import secrets
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -14,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from ._atomic import atomic_path
 from ._files import read_file
 from ._home import SUFFIXES
 from ._registry import Variant
@@ -123,18 +123,13 @@ def _check(path: Path, variant: Variant) -> None:
 
 def _fetch(url: str, variant: Variant, target: Path) -> None:
     """Bring one address to its place, whole and checked, or not at all."""
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
-    try:
+    with atomic_path(target) as temporary:
         with open(temporary, "xb") as stream:
             _copy(url, stream, variant.n_bytes, target.name)
             stream.flush()
             os.fsync(stream.fileno())
         with _source(url):
             _check(temporary, variant)
-        os.replace(temporary, target)
-    except BaseException:  # Ctrl-C too
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def _suffix(url: str) -> str:
