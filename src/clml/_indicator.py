@@ -32,6 +32,35 @@ def check_indicator(labels: Any, argument: str = "Y") -> NDArray[np.uint8]:
     return np.ascontiguousarray(values, dtype=np.uint8)
 
 
+def check_sparse_indicator(labels: Any, argument: str = "Y") -> sp.csr_array:
+    """Return a sparse label matrix as the CSR array of its ones, or say what it holds.
+
+    Parameters
+    ----------
+    labels : sparse matrix of shape (n, K), K at least 1
+        Not changed. Entries that stand twice are added, stored zeros left out.
+    argument : str
+        What to call it in an error.
+    """
+    if len(labels.shape) != 2 or labels.shape[1] == 0:
+        raise ValueError(
+            f"{argument} must be a label indicator of shape (n_samples, n_labels) with "
+            f"at least one label; got shape {labels.shape}."
+        )
+    # A copy, because the clean-up below works in place.
+    positives = sp.csr_array(labels, copy=True)
+    positives.sum_duplicates()
+    positives.eliminate_zeros()
+    bad = np.flatnonzero(positives.data != 1)
+    if bad.size:
+        row = np.searchsorted(positives.indptr, bad[0], side="right") - 1
+        raise ValueError(
+            f"{argument} must contain only 0 and 1; got {positives.data[bad[0]]} at "
+            f"row {row}, column {positives.indices[bad[0]]}."
+        )
+    return positives
+
+
 def _is_binary(values: NDArray) -> bool:
     if values.dtype == object:  # frames of nullable or mixed columns
         try:

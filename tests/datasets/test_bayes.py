@@ -103,7 +103,6 @@ def test_bad_arguments(arguments, error, message):
         make_bayes_multilabel(**arguments)
 
 
-@pytest.mark.skipif(not GAP.exists(), reason="the benchmark's table is not here")
 def test_gap_of_the_network_is_as_documented():
     with GAP.open(newline="") as file:
         rows = {

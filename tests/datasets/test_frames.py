@@ -249,7 +249,11 @@ def test_missing_labels():
         (([[1]], [["maybe"]]), ValueError, "the label 'y0' must be numeric or have"),
         (([[1j]], [[1]]), TypeError, "must hold numbers, .* got the type complex128"),
         ((sparse.csr_array([[1j]]), [[1]]), TypeError, "X must hold real numbers"),
-        (([[1]], sparse.csr_array([[2]])), ValueError, "Y must hold 0 and 1 only"),
+        (
+            ([[1]], sparse.csr_array([[2]])),
+            ValueError,
+            "Y must contain only 0 and 1; got 2 at",
+        ),
         (
             (np.empty((0, 2)), np.empty((0, 1))),
             ValueError,

@@ -18,15 +18,6 @@ from sklearn.model_selection import GridSearchCV, KFold, check_cv, cross_val_sco
 from clml.datasets._kfold import IterativeStratifiedKFold
 
 
-def correlated_labels(n_samples, n_labels, density, seed):
-    """Labels that share three latent causes and differ in frequency."""
-    rng = np.random.default_rng(seed)
-    scores = rng.normal(size=(n_samples, 3)) @ rng.normal(size=(3, n_labels))
-    scores += 0.5 * rng.normal(size=scores.shape)
-    threshold = np.quantile(scores, 1 - density) + 0.5 * rng.normal(size=n_labels)
-    return (scores > threshold).astype(int)
-
-
 def fold_numbers(splitter, Y):
     folds = np.full(Y.shape[0], -1)
     for number, (train, test) in enumerate(splitter.split(Y, Y)):
@@ -68,7 +59,7 @@ def test_worked_example(order):
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("shuffle", [True, False])
 def test_every_row_is_tested_once_and_sizes_differ_by_one(
-    n_samples, n_splits, order, shuffle
+    n_samples, n_splits, order, shuffle, correlated_labels
 ):
     Y = correlated_labels(n_samples, 5, 0.3, seed=0)
     folds = fold_numbers(
@@ -98,7 +89,7 @@ def test_any_indicator_is_partitioned(Y, n_splits, order, seed):
     assert_array_equal(folds, fold_numbers(splitter, sparse.csc_array(Y)))
 
 
-def test_same_seed_same_folds_at_every_call():
+def test_same_seed_same_folds_at_every_call(correlated_labels):
     Y = correlated_labels(100, 6, 0.3, seed=0)
     splitter = IterativeStratifiedKFold(4, random_state=0)
     first, again = (fold_numbers(splitter, Y) for _ in range(2))
@@ -108,7 +99,7 @@ def test_same_seed_same_folds_at_every_call():
 
 
 @pytest.mark.parametrize("source", [np.random.RandomState, np.random.default_rng])
-def test_generator_objects_advance(source):
+def test_generator_objects_advance(source, correlated_labels):
     Y = correlated_labels(100, 6, 0.3, seed=0)
     splitter = IterativeStratifiedKFold(4, random_state=source(0))
     first, second = (fold_numbers(splitter, Y) for _ in range(2))
@@ -117,7 +108,7 @@ def test_generator_objects_advance(source):
     assert not np.array_equal(first, second)
 
 
-def test_without_a_seed_folds_are_fresh_and_global_state_untouched():
+def test_without_a_seed_folds_are_fresh_and_global_state_untouched(correlated_labels):
     Y = correlated_labels(100, 6, 0.3, seed=0)
     saved = np.random.get_state()  # noqa: NPY002
     try:
@@ -132,7 +123,7 @@ def test_without_a_seed_folds_are_fresh_and_global_state_untouched():
 
 
 @pytest.mark.parametrize("order", [1, 2])
-def test_without_shuffling_nothing_is_random(order):
+def test_without_shuffling_nothing_is_random(order, correlated_labels):
     Y = correlated_labels(100, 6, 0.3, seed=0)
     splitter = IterativeStratifiedKFold(4, order=order, shuffle=False)
     assert_array_equal(fold_numbers(splitter, Y), fold_numbers(splitter, Y))
@@ -162,7 +153,9 @@ def theirs(seed):
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_labels_are_divided_as_well_as_by_iterative_stratification(case):
+def test_labels_are_divided_as_well_as_by_iterative_stratification(
+    case, correlated_labels
+):
     Y = correlated_labels(*case, seed=0)
     # That package lets sizes drift; its shares are held against the sizes it did
     # return, which favours it.
@@ -171,14 +164,14 @@ def test_labels_are_divided_as_well_as_by_iterative_stratification(case):
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_second_order_divides_pairs_better(case):
+def test_second_order_divides_pairs_better(case, correlated_labels):
     Y = correlated_labels(*case, seed=0)
     first, second = (mean_deviation(pair_deviation, Y, ours(o)) for o in (1, 2))
     assert second < first
 
 
 @pytest.mark.parametrize("order", [1, 2])
-def test_labels_are_divided_better_than_at_random(order):
+def test_labels_are_divided_better_than_at_random(order, correlated_labels):
     Y = correlated_labels(400, 14, 0.3, seed=0)
     at_random = mean_deviation(
         label_deviation, Y, lambda seed: KFold(5, shuffle=True, random_state=seed)
@@ -211,7 +204,7 @@ def test_large_data_take_seconds(order):
     assert time.perf_counter() - began < 2
 
 
-def test_repr_clone_and_pickle():
+def test_repr_clone_and_pickle(correlated_labels):
     splitter = IterativeStratifiedKFold(3, order=2, random_state=0)
     text = repr(splitter)
     assert text.startswith(
@@ -223,7 +216,7 @@ def test_repr_clone_and_pickle():
         assert_array_equal(fold_numbers(copy, Y), fold_numbers(splitter, Y))
 
 
-def test_without_refinement_rows_stay_where_they_were_dealt():
+def test_without_refinement_rows_stay_where_they_were_dealt(correlated_labels):
     Y = correlated_labels(200, 30, 0.15, seed=0)
     refined, dealt = (
         label_deviation(
@@ -259,13 +252,13 @@ def test_in_model_selection(small_data):
 @pytest.mark.parametrize(
     "container", [sparse.csr_array, sparse.csc_matrix, sparse.lil_array]
 )
-def test_sparse_labels(container):
+def test_sparse_labels(container, correlated_labels):
     Y = correlated_labels(60, 5, 0.3, seed=0)
     splitter = IterativeStratifiedKFold(3, random_state=0)
     assert_array_equal(fold_numbers(splitter, container(Y)), fold_numbers(splitter, Y))
 
 
-def test_frames():
+def test_frames(correlated_labels):
     pd = pytest.importorskip("pandas")
     Y = correlated_labels(60, 3, 0.3, seed=0)
     frame = pd.DataFrame(Y, columns=["a", "b", "c"], index=np.arange(60) + 100)
@@ -276,7 +269,7 @@ def test_frames():
         assert_array_equal(test, expected)
 
 
-def test_groups_are_ignored_and_input_is_not_modified():
+def test_groups_are_ignored_and_input_is_not_modified(correlated_labels):
     Y = correlated_labels(30, 3, 0.3, seed=0)
     before = Y.copy()
     Y.flags.writeable = False

@@ -13,15 +13,6 @@ from sklearn.model_selection import train_test_split
 from clml.datasets import iterative_split_indices, iterative_train_test_split
 
 
-def correlated_labels(n_samples, n_labels, density, seed):
-    """Labels that share three latent causes and differ in frequency."""
-    rng = np.random.default_rng(seed)
-    scores = rng.normal(size=(n_samples, 3)) @ rng.normal(size=(3, n_labels))
-    scores += 0.5 * rng.normal(size=scores.shape)
-    threshold = np.quantile(scores, 1 - density) + 0.5 * rng.normal(size=n_labels)
-    return (scores > threshold).astype(int)
-
-
 def share_deviation(Y, test):
     """Mean over labels of |share of its positives in test - share of rows|."""
     positives = Y.sum(axis=0)
@@ -41,7 +32,9 @@ def assert_partition(train, test, n_samples, n_test):
 @pytest.mark.parametrize("n_samples", [2, 3, 10, 101, 250])
 @pytest.mark.parametrize("test_size", [0.001, 0.07, 0.25, 0.3, 1 / 3, 0.5, 0.999])
 @pytest.mark.parametrize("order", [1, 2])
-def test_sizes_are_exact_and_every_row_is_used_once(n_samples, test_size, order):
+def test_sizes_are_exact_and_every_row_is_used_once(
+    n_samples, test_size, order, correlated_labels
+):
     Y = correlated_labels(n_samples, 7, 0.3, seed=n_samples)
     train, test = iterative_split_indices(
         Y, test_size=test_size, order=order, random_state=0
@@ -51,13 +44,13 @@ def test_sizes_are_exact_and_every_row_is_used_once(n_samples, test_size, order)
 
 
 @pytest.mark.parametrize("test_size", [0.07, 0.1, 0.29, 0.3, 0.55])
-def test_sizes_are_those_of_scikit_learn(test_size):
+def test_sizes_are_those_of_scikit_learn(test_size, correlated_labels):
     Y = correlated_labels(100, 4, 0.3, seed=0)
     _, test = iterative_split_indices(Y, test_size=test_size, random_state=0)
     assert len(test) == len(train_test_split(Y, test_size=test_size)[1])
 
 
-def test_same_seed_same_split_and_other_seed_another():
+def test_same_seed_same_split_and_other_seed_another(correlated_labels):
     Y = correlated_labels(200, 6, 0.3, seed=0)
     first, again, other = (
         iterative_split_indices(Y, random_state=seed)[1] for seed in (0, 0, 1)
@@ -67,7 +60,7 @@ def test_same_seed_same_split_and_other_seed_another():
 
 
 @pytest.mark.parametrize("source", [np.random.RandomState, np.random.default_rng])
-def test_generator_objects_are_accepted_and_advance(source):
+def test_generator_objects_are_accepted_and_advance(source, correlated_labels):
     Y = correlated_labels(200, 6, 0.3, seed=0)
     generator = source(3)
     first = iterative_split_indices(Y, random_state=generator)[1]
@@ -77,7 +70,7 @@ def test_generator_objects_are_accepted_and_advance(source):
     assert not np.array_equal(first, second)
 
 
-def test_random_state_object_equals_its_seed():
+def test_random_state_object_equals_its_seed(correlated_labels):
     Y = correlated_labels(100, 6, 0.3, seed=0)
     by_seed = iterative_split_indices(Y, random_state=5)[1]
     by_object = iterative_split_indices(Y, random_state=np.random.RandomState(5))[1]
@@ -85,7 +78,9 @@ def test_random_state_object_equals_its_seed():
 
 
 @pytest.mark.parametrize("random_state", [None, 0])
-def test_global_random_state_is_neither_read_nor_changed(random_state):
+def test_global_random_state_is_neither_read_nor_changed(
+    random_state, correlated_labels
+):
     Y = correlated_labels(200, 6, 0.3, seed=0)
     saved = np.random.get_state()  # noqa: NPY002
     try:
@@ -101,7 +96,7 @@ def test_global_random_state_is_neither_read_nor_changed(random_state):
 
 
 @pytest.mark.parametrize("dtype", [bool, np.uint8, np.int64, np.float32, object])
-def test_dtype_of_the_indicator_does_not_matter(dtype):
+def test_dtype_of_the_indicator_does_not_matter(dtype, correlated_labels):
     Y = correlated_labels(80, 6, 0.3, seed=0)
     _, expected = iterative_split_indices(Y, random_state=0)
     _, test = iterative_split_indices(Y.astype(dtype), random_state=0)
@@ -119,7 +114,7 @@ def test_dtype_of_the_indicator_does_not_matter(dtype):
         sparse.csc_matrix,
     ],
 )
-def test_sparse_indicator_equals_dense(container):
+def test_sparse_indicator_equals_dense(container, correlated_labels):
     Y = correlated_labels(80, 6, 0.3, seed=0)
     X = np.arange(160.0).reshape(80, 2)
     dense = iterative_train_test_split(X, Y, random_state=0)
@@ -141,7 +136,7 @@ def test_explicit_zeros_and_unsorted_indices_do_not_matter():
 
 
 @pytest.mark.parametrize("order", [1, 2])
-def test_split_of_data_agrees_with_split_of_indices(order):
+def test_split_of_data_agrees_with_split_of_indices(order, correlated_labels):
     Y = correlated_labels(50, 5, 0.3, seed=0)
     X = np.arange(50)
     X_train, X_test, Y_train, Y_test = iterative_train_test_split(
@@ -154,7 +149,7 @@ def test_split_of_data_agrees_with_split_of_indices(order):
     assert_array_equal(Y_test, Y[test])
 
 
-def test_frames_keep_columns_index_and_types():
+def test_frames_keep_columns_index_and_types(correlated_labels):
     pd = pytest.importorskip("pandas")
     Y = correlated_labels(40, 3, 0.4, seed=0)
     names = [f"row {i}" for i in range(40)]
@@ -172,7 +167,7 @@ def test_frames_keep_columns_index_and_types():
     pd.testing.assert_frame_equal(Y_test, Y_frame.iloc[test])
 
 
-def test_nullable_frame_of_labels_is_accepted():
+def test_nullable_frame_of_labels_is_accepted(correlated_labels):
     pd = pytest.importorskip("pandas")
     Y = correlated_labels(40, 3, 0.4, seed=0)
     frame = pd.DataFrame(Y, columns=["a", "b", "c"]).astype("Int64")
@@ -181,7 +176,7 @@ def test_nullable_frame_of_labels_is_accepted():
     assert_array_equal(test, expected)
 
 
-def test_input_is_not_modified_and_output_is_a_copy():
+def test_input_is_not_modified_and_output_is_a_copy(correlated_labels):
     Y = correlated_labels(40, 3, 0.4, seed=0)
     X = np.arange(80.0).reshape(40, 2)
     X_before, Y_before = X.copy(), Y.copy()
@@ -203,7 +198,9 @@ CASES = [
 
 
 @pytest.mark.parametrize("n_samples, n_labels, density", CASES)
-def test_labels_are_divided_better_than_at_random(n_samples, n_labels, density):
+def test_labels_are_divided_better_than_at_random(
+    n_samples, n_labels, density, correlated_labels
+):
     ours, random = [], []
     for seed in range(4):
         Y = correlated_labels(n_samples, n_labels, density, seed)
@@ -215,7 +212,9 @@ def test_labels_are_divided_better_than_at_random(n_samples, n_labels, density):
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_labels_are_divided_as_well_as_by_iterative_stratification(case):
+def test_labels_are_divided_as_well_as_by_iterative_stratification(
+    case, correlated_labels
+):
     ours, theirs = [], []
     for seed in range(4):
         Y = correlated_labels(*case, seed)
@@ -241,7 +240,9 @@ def pair_deviation(Y, test):
 
 
 @pytest.mark.parametrize("n_samples, n_labels, density", CASES)
-def test_second_order_divides_pairs_better(n_samples, n_labels, density):
+def test_second_order_divides_pairs_better(
+    n_samples, n_labels, density, correlated_labels
+):
     deviations = {1: [], 2: []}
     for seed in range(4):
         Y = correlated_labels(n_samples, n_labels, density, seed)
@@ -284,7 +285,7 @@ def test_constant_indicator(value):
     assert len(tests) > 5
 
 
-def test_label_never_positive_changes_no_share():
+def test_label_never_positive_changes_no_share(correlated_labels):
     Y = correlated_labels(60, 4, 0.4, seed=0)
     padded = np.hstack([Y, np.zeros((60, 2), dtype=int)])
     train, test = iterative_split_indices(padded, random_state=0)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import Bunch
 
-from .._indicator import check_indicator
+from .._indicator import check_indicator, check_sparse_indicator
 
 
 def _count_label_sets(Y: Any) -> int:
@@ -76,13 +76,7 @@ def column_names(
 def _labels(Y: Any) -> Any:
     if not sparse.issparse(Y):
         return check_indicator(Y).astype(np.int64)
-    # Checked before it is cast, which would cut fractions off.
-    Y = sparse.csr_array(Y, copy=True)
-    Y.sum_duplicates()
-    Y.eliminate_zeros()
-    if Y.nnz and not (Y.data == 1).all():
-        raise ValueError(f"Y must hold 0 and 1 only, got {Y.data[Y.data != 1][0]}.")
-    return Y.astype(np.int64)
+    return check_sparse_indicator(Y).astype(np.int64)
 
 
 def make_bunch(

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_random_state
 
-from .._indicator import check_indicator
+from .._indicator import check_indicator, check_sparse_indicator
 from ._dealing import Integers, deal_by_label, deal_the_rest
 from ._exchange import exchange
 from ._pairs import deal_by_pair, label_pairs, labels_and_pairs
@@ -44,30 +44,10 @@ def check_refine(refine: Any) -> bool:
     return refine
 
 
-def _sparse_positives(Y: Any, argument: str) -> sparse.csr_array:
-    if len(Y.shape) != 2 or Y.shape[1] == 0:
-        raise ValueError(
-            f"{argument} must be a label indicator of shape (n_samples, n_labels) with "
-            f"at least one label; got shape {Y.shape}."
-        )
-    # A copy, because the clean-up below works in place.
-    positives = sparse.csr_array(Y, copy=True)
-    positives.sum_duplicates()
-    positives.eliminate_zeros()
-    bad = np.flatnonzero(positives.data != 1)
-    if bad.size:
-        row = np.searchsorted(positives.indptr, bad[0], side="right") - 1
-        raise ValueError(
-            f"{argument} must contain only 0 and 1; got {positives.data[bad[0]]} at "
-            f"row {row}, column {positives.indices[bad[0]]}."
-        )
-    return positives
-
-
 def positive_entries(Y: Any, argument: str = "Y") -> sparse.csr_array:
     """Return the positive entries of a label indicator, checked, in row order."""
     if sparse.issparse(Y):
-        return _sparse_positives(Y, argument)
+        return check_sparse_indicator(Y, argument)
     return sparse.csr_array(check_indicator(Y, argument).astype(bool))
 
 
