@@ -103,6 +103,7 @@ ARROWS = {
     "network": {"_compiled"},
     "datasets": {"_compiled", "_indicator"},
     "engine": {"losses", "network"},
+    "baselines": {"_multilabel", "_rows", "_sklearn_compat", "datasets", "losses"},
 }
 
 

@@ -14,12 +14,12 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ._calibration import fit_temperatures
 from ._front import RULES, ParetoFront
 from ._multilabel import MultiLabelMixin
-from ._rows import FitRows, Part
+from ._rows import FitRows
 from ._search import Progress, Search, history_arrays
 from ._sklearn_compat import CallbackSupportMixin, EpochCallbacks, warn_user
 from .losses import Loss, get_losses, list_losses
@@ -102,37 +102,6 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
                 f"incumbent must be one of {known}, got {self.incumbent!r}."
             )
         return losses
-
-    def _check_validation_rows(self, X_val: Any, y_val: Any) -> Part:
-        if X_val is None or y_val is None:
-            missing = "X_val" if X_val is None else "y_val"
-            raise ValueError(f"X_val and y_val go together, but {missing} is None.")
-        X_val, y_val = self._check_X_y(X_val, y_val, reset=False)
-        return Part(X_val, self._encode_targets(y_val, "y_val"))
-
-    def _check_X_y(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
-        if getattr(y, "ndim", 1) == 2 and y.shape[1] == 0:
-            # scikit-learn would speak of features.
-            raise ValueError(f"y must have at least one label, got shape {y.shape}.")
-        return validate_data(
-            self,
-            X,
-            y,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            multi_output=True,
-            reset=reset,
-        )
-
-    def _warn_constant(self, Y: NDArray[np.uint8]) -> None:
-        share = Y.mean(axis=0)
-        constant = self.label_names_[(share == 0) | (share == 1)]
-        if len(constant):
-            shown = ", ".join(constant[:10]) + (", ..." if len(constant) > 10 else "")
-            warn_user(
-                f"{len(constant)} of {self.n_labels_} labels are constant in the "
-                f"training rows and cannot be learnt: {shown}."
-            )
 
     @contextmanager
     def _threads(self) -> Iterator[ThreadPoolExecutor | None]:

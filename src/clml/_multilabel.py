@@ -13,6 +13,8 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._indicator import check_indicator
+from ._rows import Part, drop_weightless
+from ._sklearn_compat import warn_user
 
 
 class LabelClasses(list[NDArray]):
@@ -100,6 +102,44 @@ class MultiLabelMixin(ClassifierMixin):
                 f"got also {unknown.tolist()}."
             )
         return (y == self.classes_[1]).astype(np.uint8)[:, None]
+
+    def _training_rows(self, X: Any, y: Any, sample_weight: Any = None) -> Part:
+        """Check the arguments of a fit, learn the labels; leave weightless rows out."""
+        names = column_names(y)
+        X, y = self._check_X_y(X, y, reset=True)
+        X, y, weight = drop_weightless(X, y, sample_weight)
+        return Part(X, self._fit_targets(y, names), weight)
+
+    def _check_validation_rows(self, X_val: Any, y_val: Any) -> Part:
+        if X_val is None or y_val is None:
+            missing = "X_val" if X_val is None else "y_val"
+            raise ValueError(f"X_val and y_val go together, but {missing} is None.")
+        X_val, y_val = self._check_X_y(X_val, y_val, reset=False)
+        return Part(X_val, self._encode_targets(y_val, "y_val"))
+
+    def _check_X_y(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
+        if getattr(y, "ndim", 1) == 2 and y.shape[1] == 0:
+            # scikit-learn would speak of features.
+            raise ValueError(f"y must have at least one label, got shape {y.shape}.")
+        return validate_data(
+            self,
+            X,
+            y,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            multi_output=True,
+            reset=reset,
+        )
+
+    def _warn_constant(self, Y: NDArray[np.uint8]) -> None:
+        share = Y.mean(axis=0)
+        constant = self.label_names_[(share == 0) | (share == 1)]
+        if len(constant):
+            shown = ", ".join(constant[:10]) + (", ..." if len(constant) > 10 else "")
+            warn_user(
+                f"{len(constant)} of {self.n_labels_} labels are constant in the "
+                f"training rows and cannot be learnt: {shown}."
+            )
 
     def _check_rows(self, X: Any) -> Any:
         check_is_fitted(self)

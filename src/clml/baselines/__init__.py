@@ -1,0 +1,3 @@
+"""The methods that CLML is compared with, as estimators of their own."""
+
+__all__: list[str] = []
