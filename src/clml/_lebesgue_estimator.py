@@ -119,31 +119,26 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
     ) -> KeyboardInterrupt | None:
         """Run epochs until one of the reasons to stop; return an interrupt, if any."""
         began = time.perf_counter()
-        epoch = search.progress.epoch
-        best_measure, best_epoch = search.progress.archive.measure, epoch
-        last_epoch = epoch + self.max_epochs
-        try:
-            while epoch < last_epoch:
-                context = callbacks.begin_epoch()
-                record = search.epoch()
-                epoch += 1
-                if epoch == 1:
-                    self._check_first_losses(search.progress)
-                if self.verbose:
-                    print(_epoch_line(epoch, record), flush=True)
-                if record["archive_measure"] > best_measure:
-                    best_measure, best_epoch = record["archive_measure"], epoch
-                waited = epoch - best_epoch
-                elapsed = time.perf_counter() - began
-                if (
-                    callbacks.end_epoch(context)
-                    or (self.patience is not None and waited >= self.patience)
-                    or (self.max_seconds is not None and elapsed >= self.max_seconds)
-                ):
-                    break
-        except KeyboardInterrupt as interrupt:
-            return interrupt
-        return None
+        best_measure = search.progress.archive.measure
+        best_epoch = search.progress.epoch
+
+        def epoch() -> bool:
+            nonlocal best_measure, best_epoch
+            record = search.epoch()
+            done = search.progress.epoch
+            if done == 1:
+                self._check_first_losses(search.progress)
+            if self.verbose:
+                print(_epoch_line(done, record), flush=True)
+            if record["archive_measure"] > best_measure:
+                best_measure, best_epoch = record["archive_measure"], done
+            waited = done - best_epoch
+            elapsed = time.perf_counter() - began
+            return (self.patience is not None and waited >= self.patience) or (
+                self.max_seconds is not None and elapsed >= self.max_seconds
+            )
+
+        return callbacks.run_epochs(self.max_epochs, epoch)
 
     def _check_first_losses(self, progress: Progress) -> None:
         """Refuse losses that are never defined; warn of those outside [0, 1]."""

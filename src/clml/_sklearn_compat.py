@@ -92,6 +92,28 @@ class EpochCallbacks:
             )
         )
 
+    def run_epochs(
+        self, n_epochs: int, epoch: Callable[[], bool]
+    ) -> KeyboardInterrupt | None:
+        """Run epochs until one says stop, or a callback; return an interrupt, if any.
+
+        Parameters
+        ----------
+        n_epochs : int
+            At most so many.
+        epoch : callable
+            Runs one; returns whether it is to be the last.
+        """
+        try:
+            for _ in range(n_epochs):
+                context = self.begin_epoch()
+                is_last = epoch()
+                if self.end_epoch(context) or is_last:
+                    break
+        except KeyboardInterrupt as interrupt:
+            return interrupt
+        return None
+
     def end_fit(self) -> None:
         """Close the context of the fit."""
         if self._context is not None:

@@ -1,3 +1,5 @@
 """The methods that CLML is compared with, as estimators of their own."""
 
-__all__: list[str] = []
+from ._mlp import MLPRelevanceClassifier
+
+__all__ = ["MLPRelevanceClassifier"]
