@@ -15,21 +15,19 @@ No choice is made on test rows.
 from __future__ import annotations
 
 import argparse
-import csv
 import time
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _jobs import LOSSES, geometric_mean, mean_and_spread, read, run_jobs
 
 from clml import PAPER_SETTINGS, CLMLClassifier
 from clml.datasets import iterative_train_test_split, load_dataset
 from clml.losses import loss_values
 
 RESULTS = Path(__file__).parent / "results"
-LOSSES = ("hamming", "lrap", "micro_f1")
 MODELS = ("final", "mean", "geometric_mean", *LOSSES)
 # Geometric means of the three losses printed for CLML in the paper.
 PRINTED = {
@@ -57,13 +55,6 @@ FIELDS = (
     "epochs",
     "seconds",
 )
-
-
-def geometric_mean(row: dict[str, str]) -> float:
-    """Return the geometric mean; a loss of exactly 0 counts as half an error."""
-    half_an_error = 0.5 / int(row["test_decisions"])
-    losses = [max(float(row[name]), half_an_error) for name in LOSSES]
-    return float(np.prod(losses) ** (1 / len(losses)))
 
 
 def run_job(dataset: str, settings: str, split: int) -> list[dict[str, Any]]:
@@ -104,31 +95,15 @@ def jobs(arguments: argparse.Namespace) -> Iterator[tuple[str, str, int]]:
                 yield dataset, settings, split
 
 
-def read(path: Path) -> list[dict[str, str]]:
-    if not path.exists():
-        return []
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def run(arguments: argparse.Namespace) -> None:
-    path = arguments.results
-    path.parent.mkdir(parents=True, exist_ok=True)
-    done = {(r["dataset"], r["settings"], int(r["split"])) for r in read(path)}
-    todo = [job for job in jobs(arguments) if job not in done]
-    is_new = not path.exists()
-    with (
-        path.open("a", newline="") as file,
-        ProcessPoolExecutor(arguments.jobs) as pool,
-    ):
-        writer = csv.DictWriter(file, FIELDS)
-        if is_new:
-            writer.writeheader()
-        futures = {pool.submit(run_job, *job): job for job in todo}
-        for n_done, future in enumerate(as_completed(futures), 1):
-            writer.writerows(future.result())
-            file.flush()
-            print(f"{n_done}/{len(todo)}", *futures[future], flush=True)
+    run_jobs(
+        arguments.results,
+        FIELDS,
+        ("dataset", "settings", "split"),
+        list(jobs(arguments)),
+        run_job,
+        arguments.jobs,
+    )
 
 
 def split_means(
@@ -181,13 +156,10 @@ def table(arguments: argparse.Namespace) -> None:
                 settings.replace("_", " "),
                 str(len(final)),
                 f"{printed:.3f}",
-                f"{final.mean():.3f} ({deviation:.3f})",
+                mean_and_spread(final),
                 f"{final.mean() / printed:.3f}",
                 f"{(final.mean() - printed) / deviation:+.1f}",
-                *(
-                    f"{by_model[m].mean():.3f} ({by_model[m].std(ddof=1):.3f})"
-                    for m in MODELS[1:]
-                ),
+                *(mean_and_spread(by_model[m]) for m in MODELS[1:]),
                 f"{seconds:.0f}",
             ]
             lines.append("| " + " | ".join(cells) + " |")

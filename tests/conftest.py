@@ -2,12 +2,19 @@
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import settings
 from sklearn.datasets import make_multilabel_classification
 
 # The first call of a kernel compiles it, which takes longer than any deadline.
 settings.register_profile("kernels", deadline=None)
 settings.load_profile("kernels")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_thread():
+    """Several test processes share the cores: waiting threads would take them."""
+    torch.set_num_threads(1)
 
 
 @pytest.fixture(autouse=True, scope="session")
