@@ -101,9 +101,17 @@ ARROWS = {
     "lebesgue": {"_compiled"},
     "evolution": set(),
     "network": {"_compiled"},
-    "datasets": {"_compiled", "_indicator"},
+    "datasets": {"_atomic", "_compiled", "_indicator", "_paths"},
     "engine": {"losses", "network"},
     "baselines": {"_multilabel", "_rows", "_sklearn_compat", "datasets", "losses"},
+    "persistence": {
+        "_atomic",
+        "_front",
+        "_multilabel",
+        "_paths",
+        "_version",
+        "network",
+    },
 }
 
 

@@ -190,6 +190,8 @@ class CLMLClassifier(LebesgueEstimator):
     (200, 5)
     """
 
+    _not_saved: ClassVar[tuple[str, ...]] = ("_search", "_search_settings")
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "losses": [list, tuple, np.ndarray, str],
         "embedding_dim": [Interval(Integral, 2, None, closed="left")],

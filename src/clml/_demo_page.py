@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ._atomic import atomic_texts
 from ._demo_charts import curve_plot, dot_plot, front_plot
-from .datasets._atomic import atomic_texts
 
 if TYPE_CHECKING:
     from ._demo import DemoResult

@@ -13,9 +13,9 @@ from numpy.testing import assert_array_equal
 from scipy import sparse
 from sklearn.utils import Bunch
 
-from clml.datasets import _atomic
+from clml import _atomic
+from clml._atomic import atomic_texts
 from clml.datasets._arff import read_arff
-from clml.datasets._atomic import atomic_texts
 from clml.datasets._csv import read_csv
 from clml.datasets._spelling import labels_xml
 from clml.datasets._write import write_arff, write_csv

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import Bunch
 
-from ._atomic import atomic_path
+from .._atomic import atomic_path
 from ._bunch import make_bunch
 
 # Changes whenever a reader would read the same file into something else.

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from ._atomic import atomic_path
+from .._atomic import atomic_path
 from ._files import read_file
 from ._home import SUFFIXES
 from ._registry import Variant

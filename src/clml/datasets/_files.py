@@ -5,13 +5,14 @@ from __future__ import annotations
 import bz2
 import io
 import lzma
-import os
 import zipfile
 import zlib
 from collections.abc import Callable
 from numbers import Integral
 from pathlib import Path
 from typing import Any
+
+from .._paths import PathLike, fail
 
 # A compressed file may grow to the larger of the two. Data files of the field
 # shrink up to 250 times (genbase), bombs much more.
@@ -21,18 +22,6 @@ LARGEST_RATIO = 500
 _XZ_MEMORY = 2**28
 # Compressed data are fed in pieces, at first small: a file may have many members.
 _FIRST_PIECE, _LARGEST_PIECE = 2**12, 2**20
-_LONGEST_MESSAGE = 600
-
-PathLike = str | os.PathLike[str]
-
-
-def fail(path: PathLike, message: str, line: int | None = None) -> ValueError:
-    """Return the error of a file that cannot be read, with the place."""
-    where = f"{path}, line {line}" if line is not None else f"{path}"
-    if len(message) > _LONGEST_MESSAGE:  # names in a file may have any length
-        half = _LONGEST_MESSAGE // 2
-        message = f"{message[:half]} ... {message[-half:]}"
-    return ValueError(f"{where}: {message}")
 
 
 def _xz() -> Any:

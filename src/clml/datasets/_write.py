@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import Bunch
 
+from .._atomic import COMPRESSED, atomic_texts
 from ._arff import stem
 from ._arff_header import meka_label_count
-from ._atomic import COMPRESSED, atomic_texts
 from ._columns import check_names
 from ._csv import check_delimiter
 from ._files import PathLike

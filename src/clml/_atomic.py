@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, Any
 
-from ._files import PathLike
+from ._paths import PathLike
 
 COMPRESSED = (".xz", ".bz2", ".gz")
 
@@ -44,7 +44,7 @@ def _synchronised(path: Path, suffix: str) -> Iterator[IO[str]]:
         os.fsync(file.fileno())
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make a rename last; systems that cannot open folders need no such thing."""
     try:
         descriptor = os.open(folder, os.O_RDONLY)
@@ -70,7 +70,7 @@ def atomic_path(target: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def _check_place(path: Path) -> None:
+def check_place(path: Path) -> None:
     if not path.parent.is_dir():
         raise FileNotFoundError(f"No such folder: {path.parent}")
     if path.is_dir():
@@ -89,7 +89,7 @@ def atomic_texts(*paths: PathLike) -> Iterator[list[IO[str]]]:
     Examples
     --------
     >>> import tempfile, pathlib
-    >>> from clml.datasets._atomic import atomic_texts
+    >>> from clml._atomic import atomic_texts
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "a.txt")
     ...     with atomic_texts(path) as [file]:
@@ -99,7 +99,7 @@ def atomic_texts(*paths: PathLike) -> Iterator[list[IO[str]]]:
     """
     places = [Path(path) for path in paths]
     for place in places:
-        _check_place(place)
+        check_place(place)
     temporary = [place.parent / f".{secrets.token_hex(8)}.tmp" for place in places]
     pairs = list(zip(temporary, places, strict=True))
     try:
@@ -114,4 +114,4 @@ def atomic_texts(*paths: PathLike) -> Iterator[list[IO[str]]]:
         for path in temporary:
             path.unlink(missing_ok=True)
     for folder in {place.parent for place in places}:
-        _sync_folder(folder)
+        sync_folder(folder)

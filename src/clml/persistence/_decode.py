@@ -1,0 +1,176 @@
+"""JSON and arrays become values again. Both are untrusted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from .._multilabel import LabelClasses
+from ._encode import DEEPEST
+from ._npy import is_number, plain_dtype
+from ._objects import build_dataclass, build_estimator
+from ._random import random_state_from
+
+_FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+_LARGEST_LENGTH = 2**63 - 1
+
+
+def _check_keys(node: Any, *keys: str) -> None:
+    if not isinstance(node, dict) or set(node) != set(keys):
+        raise ValueError(f"expected a JSON object with the keys {keys}")
+
+
+def _check_list(node: Any) -> list[Any]:
+    if not isinstance(node, list):
+        raise ValueError(f"expected a JSON array, got {type(node).__name__}")
+    return node
+
+
+def _check_text(node: Any) -> str:
+    if not isinstance(node, str):
+        raise ValueError(f"expected a JSON string, got {type(node).__name__}")
+    return node
+
+
+def _check_shape(node: Any) -> tuple[int, ...]:
+    for length in _check_list(node):
+        if type(length) is not int or not 0 <= length <= _LARGEST_LENGTH:
+            raise ValueError("a shape must be made of lengths")
+    return tuple(node)
+
+
+class Decoder:
+    """Turns JSON into values.
+
+    Parameters
+    ----------
+    take_array : callable
+        Returns an array by its number; ValueError if there is none.
+
+    Examples
+    --------
+    >>> from clml.persistence._decode import Decoder
+    >>> Decoder([].pop).decode([1, {"type": "tuple", "value": [0.5, None]}])
+    [1, (0.5, None)]
+    """
+
+    def __init__(self, take_array: Callable[[Any], NDArray]):
+        self._take_array = take_array
+        self._depth = 0
+        self._readers: dict[str, Callable[[Any], Any]] = {
+            "float": _float,
+            "tuple": lambda node: tuple(self._list(node)),
+            "dict": self._items,
+            "classes": self._classes,
+            "numpy_str": lambda node: np.str_(_check_text(node)),
+            "scalar": _scalar,
+            "array": take_array,
+            "str_array": _str_array,
+            "csr_matrix": lambda node: self._csr(node, sp.csr_matrix),
+            "csr_array": lambda node: self._csr(node, sp.csr_array),
+            "random_state": lambda node: random_state_from(self._items(node)),
+            "estimator": self._estimator,
+            "dataclass": self._dataclass,
+        }
+
+    def decode(self, node: Any) -> Any:
+        """Return the value; ValueError if the JSON is not that of a value."""
+        self._depth += 1
+        if self._depth > DEEPEST:
+            raise ValueError(f"values are nested more than {DEEPEST} deep")
+        value = self._decode(node)
+        self._depth -= 1
+        return value
+
+    def _decode(self, node: Any) -> Any:
+        if isinstance(node, list):
+            return self._list(node)
+        if not isinstance(node, dict):
+            return node
+        _check_keys(node, "type", "value")
+        kind = _check_text(node["type"])
+        if kind not in self._readers:
+            raise ValueError(f"values of type {kind!r} are unknown")
+        return self._readers[kind](node["value"])
+
+    def _list(self, node: Any) -> list[Any]:
+        return [self.decode(item) for item in _check_list(node)]
+
+    def _items(self, node: Any) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for item in _check_list(node):
+            if len(_check_list(item)) != 2:
+                raise ValueError("expected pairs of a key and a value")
+            key = _check_text(item[0])
+            if key in found:
+                raise ValueError(f"the key {key!r} is there twice")
+            found[key] = self.decode(item[1])
+        return found
+
+    def _classes(self, node: Any) -> LabelClasses:
+        classes = LabelClasses(self._list(node))
+        if not all(type(values) is np.ndarray for values in classes):
+            raise ValueError("the classes of a label must be an array")
+        return classes
+
+    def _csr(self, node: Any, kind: type) -> Any:
+        _check_keys(node, "shape", "data", "indices", "indptr")
+        shape = _check_shape(node["shape"])
+        data, indices, indptr = (
+            self.decode(node[name]) for name in ("data", "indices", "indptr")
+        )
+        for part in (data, indices, indptr):
+            if type(part) is not np.ndarray or not is_number(part.dtype):
+                raise ValueError("a sparse array must be made of arrays of numbers")
+        if len(shape) != 2 or any(
+            part.dtype not in (np.int32, np.int64) for part in (indices, indptr)
+        ):
+            raise ValueError("a sparse array must have two axes and integer indices")
+        matrix = kind((data, indices, indptr), shape=shape)
+        matrix.check_format(full_check=True)
+        # The constructor may have chosen other types of integers, and less of them.
+        matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
+        return matrix
+
+    def _estimator(self, node: Any) -> Any:
+        _check_keys(node, "class", "parameters", "attributes")
+        parts = (self._items(node[part]) for part in ("parameters", "attributes"))
+        return build_estimator(node["class"], *parts)
+
+    def _dataclass(self, node: Any) -> Any:
+        _check_keys(node, "class", "fields")
+        return build_dataclass(node["class"], self._items(node["fields"]))
+
+
+def _float(node: Any) -> float:
+    if _check_text(node) not in _FLOATS:
+        raise ValueError(f"{node!r} is not a float")
+    return _FLOATS[node]
+
+
+def _scalar(node: Any) -> Any:
+    if len(_check_list(node)) != 2:
+        raise ValueError("a number must have a type and a value")
+    dtype = plain_dtype(node[0])
+    content = bytes.fromhex(_check_text(node[1]))
+    if not is_number(dtype) or len(content) != dtype.itemsize:
+        raise ValueError(f"a number of type {dtype} must have {dtype.itemsize} bytes")
+    if dtype.kind == "b" and content[0] > 1:
+        raise ValueError("a boolean must be 0 or 1")
+    return np.frombuffer(content, dtype)[0]
+
+
+def _str_array(node: Any) -> NDArray[np.object_]:
+    _check_keys(node, "shape", "values")
+    shape = _check_shape(node["shape"])
+    values = [_check_text(value) for value in _check_list(node["values"])]
+    if math.prod(shape) != len(values):
+        raise ValueError(f"an array of shape {shape} cannot hold {len(values)} values")
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array.reshape(shape)

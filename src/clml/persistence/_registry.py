@@ -1,0 +1,60 @@
+"""The classes that a file may name. Nothing else is ever imported for a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+#: Estimators by name, with the module of each.
+ESTIMATORS: Mapping[str, str] = {
+    "C2AEClassifier": "clml.baselines._c2ae",
+    "CLIFClassifier": "clml.baselines._clif",
+    "CLMLClassifier": "clml._classifier",
+    "DELAClassifier": "clml.baselines._dela",
+    "GaussianNB": "sklearn.naive_bayes",
+    "GaussianNBChain": "clml.baselines._naive_bayes",
+    "GaussianNBRelevance": "clml.baselines._naive_bayes",
+    "MLPRelevanceClassifier": "clml.baselines._mlp",
+    "MLkNNClassifier": "clml.baselines._mlknn",
+}
+
+#: Dataclasses that fitted attributes hold.
+DATACLASSES: Mapping[str, str] = {
+    "C2AENetwork": "clml.baselines._c2ae",
+    "CLIFNetwork": "clml.baselines._clif",
+    "DELANetwork": "clml.baselines._dela",
+    "Layout": "clml.network._layout",
+    "MLPNetwork": "clml.baselines._mlp",
+    "ParetoFront": "clml._front",
+    "Scaling": "clml.network._scaling",
+}
+
+
+def is_registered(table: Mapping[str, str], kind: type) -> bool:
+    """Return whether a table holds this very class; subclasses are other classes."""
+    name = kind.__name__
+    return name in table and find_class(table, name) is kind
+
+
+def find_class(table: Mapping[str, str], name: Any) -> Any:
+    """Return the class of a table that a file names.
+
+    Examples
+    --------
+    >>> from clml.persistence._registry import DATACLASSES, find_class
+    >>> find_class(DATACLASSES, "Layout")
+    <class 'clml.network._layout.Layout'>
+    >>> find_class(DATACLASSES, "Popen")
+    Traceback (most recent call last):
+    ...
+    ValueError: the class 'Popen' is not one that a file may hold
+    """
+    if not isinstance(name, str) or name not in table:
+        raise ValueError(f"the class {name!r} is not one that a file may hold")
+    try:
+        return getattr(import_module(table[name]), name)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(
+            f"the class {name!r} is not available here: {error}"
+        ) from error

@@ -1,0 +1,285 @@
+"""Files that are damaged, of another kind, or made to harm."""
+
+import copy
+import io
+import json
+import tracemalloc
+import zipfile
+
+import numpy as np
+import pytest
+
+from clml.baselines._mlknn import MLkNNClassifier
+from clml.baselines._naive_bayes import GaussianNBChain
+from clml.persistence import load, save
+
+MESSAGE = r"made\.clml: no model could be read: "
+
+
+def refused(path):
+    with pytest.raises(ValueError, match="no model could be read") as found:
+        load(path)
+    assert str(path) in str(found.value)
+
+
+def outcome(path, X):
+    """The scores of the model in a file, or None if the file is refused."""
+    try:
+        return load(path).decision_function(X)
+    except ValueError as error:
+        assert str(path) in str(error)
+        return None
+
+
+def test_every_kind_of_damage_is_seen(saved, fitted, small_data, tmp_path):
+    """A flipped bit is refused, or is where nothing is read, such as dates."""
+    X = small_data[0][:3]
+    expected = fitted.decision_function(X)
+    content = saved.read_bytes()
+    path = tmp_path / "flipped.clml"
+    random = np.random.default_rng(0)
+    n_refused, places = 0, random.choice(len(content), size=250, replace=False)
+    # All of the directory too, where the sizes and names are.
+    directory = range(content.index(b"PK\x01\x02"), len(content))
+    places = [*places, *random.choice(directory, size=250, replace=False)]
+    for place in places:
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << random.integers(8)
+        path.write_bytes(damaged)
+        found = outcome(path, X)
+        if found is None:
+            n_refused += 1
+        else:
+            np.testing.assert_array_equal(found, expected)
+    assert n_refused > len(places) / 2
+
+
+def test_shortened_files(saved, tmp_path):
+    content = saved.read_bytes()
+    path = tmp_path / "short.clml"
+    for length in np.unique(np.linspace(0, len(content) - 1, 150).astype(int)):
+        path.write_bytes(content[:length])
+        refused(path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"PK", b"PK\x05\x06" + b"\0" * 18, b"\x80\x04N.", b"x" * 1000, b"\0" * 22],
+    ids=["empty", "start", "no members", "pickle", "text", "zeros"],
+)
+def test_other_files(content, tmp_path):
+    path = tmp_path / "made.clml"
+    path.write_bytes(content)
+    refused(path)
+
+
+def test_file_of_numpy(tmp_path):
+    path = tmp_path / "arrays.npz"
+    np.savez(path, a=np.zeros(3), b=np.array([{}], dtype=object))
+    refused(path)
+
+
+def nodes(tree, path=()):
+    """Return the paths of everything within some JSON."""
+    yield path
+    pairs = (
+        tree.items()
+        if isinstance(tree, dict)
+        else enumerate(tree)
+        if isinstance(tree, list)
+        else ()
+    )
+    for key, value in pairs:
+        yield from nodes(value, (*path, key))
+
+
+def replaced(tree, path, value):
+    if not path:
+        return value
+    tree = copy.deepcopy(tree)
+    parent = tree
+    for key in path[:-1]:
+        parent = parent[key]
+    parent[path[-1]] = value
+    return tree
+
+
+CURIOUS = [
+    None,
+    True,
+    -1,
+    2**70,
+    1.5,
+    "",
+    "predict",
+    [],
+    [[]],
+    {},
+    {"type": "array", "value": 0},
+    {"type": "float", "value": "nan"},
+    {"type": "tuple", "value": [1, 2]},
+    {"type": "dict", "value": []},
+    {"type": "str_array", "value": {"shape": [1], "values": ["a"]}},
+    {"type": "dataclass", "value": {"class": "Layout", "fields": []}},
+    {
+        "type": "estimator",
+        "value": {"class": "GaussianNB", "parameters": [], "attributes": []},
+    },
+]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("kind", ["CLMLClassifier", "MLkNN", "GaussianNBChain"])
+def test_any_other_value_anywhere(kind, fitted, small_data, tmp_path, write_zip):
+    """Checksums are right, content is not: refused, or a model that still predicts."""
+    X, Y = small_data
+    model = {
+        "CLMLClassifier": fitted,
+        "MLkNN": MLkNNClassifier(n_neighbors=2).fit(X[:9], Y[:9]),
+        "GaussianNBChain": GaussianNBChain(random_state=3).fit(X[:, :2], Y[:, :2]),
+    }[kind]
+    save(model, tmp_path / "whole.clml")
+    with zipfile.ZipFile(tmp_path / "whole.clml") as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    state = json.loads(members["state.json"])
+    random = np.random.default_rng(0)
+    changes = [(path, value) for path in nodes(state) for value in CURIOUS]
+    n_loaded = 0
+    chosen = random.choice(len(changes), size=300, replace=False)
+    for path, value in [changes[i] for i in chosen]:
+        text = json.dumps(replaced(state, path, value))
+        try:
+            found = load(write_zip({**members, "state.json": text}))
+        except ValueError as error:
+            assert "no model could be read" in str(error)
+            continue
+        n_loaded += 1
+        if hasattr(found, "n_features_in_"):
+            scores = found.decision_function(X[:2, : found.n_features_in_])
+            assert len(scores) == 2
+    assert 0 < n_loaded < 150
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"format": "other"}, "its format is not 'clml model'"),
+        ({"version": 2, "more": 1}, "version 2 of the format, and this clml"),
+        ({"version": 0}, "its version is 0"),
+        ({"version": True}, "its version is True"),
+        ({"version": "1"}, "its version is '1'"),
+        ({"more": 1}, "other entries"),
+        ({"model": 3}, "array 0 belongs to nothing"),
+    ],
+    ids=range(7),
+)
+def test_bad_headers(changes, message, edited):
+    path = edited(lambda state: state.update(changes))
+    with pytest.raises(ValueError, match=MESSAGE + f".*{message}"):
+        load(path)
+
+
+def test_header_that_is_no_object(members, write_zip):
+    path = write_zip({**members, "state.json": "[]"})
+    with pytest.raises(ValueError, match="its format is not"):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        None,
+        {"type": "dict", "value": []},
+        {
+            "type": "estimator",
+            "value": {"class": "GaussianNB", "parameters": [], "attributes": []},
+        },
+    ],
+    ids=["none", "dict", "of scikit-learn"],
+)
+def test_files_of_something_else(model, write_zip):
+    state = {"format": "clml model", "version": 1, "clml": "0", "model": model}
+    path = write_zip({"state.json": json.dumps(state)})
+    with pytest.raises(ValueError, match="it holds no estimator of this library"):
+        load(path)
+
+
+@pytest.mark.parametrize("bracket", ["[", '{"a":'], ids=["arrays", "objects"])
+@pytest.mark.parametrize("depth", [60, 100_000])
+def test_deep_json(bracket, depth, write_zip):
+    state = {"format": "clml model", "version": 1, "clml": "0", "model": None}
+    deep = bracket * depth + "1" + {"[": "]"}.get(bracket, "}") * depth
+    text = json.dumps(state).replace("null", deep)
+    refused(write_zip({"state.json": text}))
+
+
+def test_class_names_are_never_imported(edited, tmp_path, monkeypatch):
+    """A module that would leave a trace stands ready to be imported."""
+    (tmp_path / "trap.py").write_text(f"open({str(tmp_path / 'sprung')!r}, 'w')")
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("trap", "trap.Trap", "os.system"):
+
+        def edit(state, name=name):
+            state["model"]["value"]["class"] = name
+
+        with pytest.raises(ValueError, match=f"the class '{name}' is not one"):
+            load(edited(edit))
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_array_of_objects(members, write_zip):
+    """Such a member holds a pickle, which must not be opened."""
+
+    class Trap:
+        def __reduce__(self):
+            return pytest.fail, ("the pickle was opened",)
+
+    file = io.BytesIO()
+    np.save(file, np.array([Trap()], dtype=object), allow_pickle=True)
+    path = write_zip({**members, "array0.npy": file.getvalue()})
+    with pytest.raises(ValueError, match=r"'\|O' is not a type of numbers"):
+        load(path)
+
+
+def test_small_files_take_little_memory(members, write_zip, edited):
+    """Numbers in a file that ask for much get nothing."""
+    huge = 10**12
+    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': ({huge},), }}\n"
+    start = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little")
+
+    def many_layers(state):
+        text = json.dumps(state).replace('["n_layers", 1]', f'["n_layers", {huge}]')
+        state.update(json.loads(text))
+
+    def many_features(state):
+        text = json.dumps(state)
+        text = text.replace('["n_features_in_", 8]', f'["n_features_in_", {huge}]')
+        state.update(json.loads(text))
+
+    def one_array_often(state):
+        node = {"type": "array", "value": 0}
+        state["model"] = [node] * 10_000
+
+    writers = [
+        lambda: write_zip({**members, "array0.npy": start + header.encode()}),
+        lambda: edited(many_layers),
+        lambda: edited(many_features),
+        lambda: edited(one_array_often),
+    ]
+    for write in writers:
+        path = write()
+        tracemalloc.start()
+        try:
+            refused(path)
+            assert tracemalloc.get_traced_memory()[1] < 20e6
+        finally:
+            tracemalloc.stop()
+
+
+@pytest.mark.parametrize("bit", [0x1, 0x20, 0x40], ids=hex)
+def test_encrypted_members(bit, members, write_zip):
+    path = write_zip(members)
+    content = bytearray(path.read_bytes())
+    content[content.index(b"PK\x01\x02") + 8] |= bit
+    path.write_bytes(content)
+    refused(path)

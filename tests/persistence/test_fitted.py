@@ -1,0 +1,214 @@
+"""Fitted attributes that are missing or do not fit together."""
+
+import copy
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from clml import ParetoFront
+from clml._multilabel import LabelClasses
+from clml.baselines import MLPRelevanceClassifier
+from clml.baselines._mlknn import MLkNNClassifier
+from clml.baselines._mlp import MLPNetwork
+from clml.baselines._naive_bayes import GaussianNBChain, GaussianNBRelevance
+from clml.network import Layout, Scaling
+from clml.persistence._fitted import check_fitted
+
+
+@pytest.fixture(scope="module")
+def models(fitted, small_data):
+    """One fitted model of each kind, by name."""
+    found = [
+        fitted,
+        GaussianNBRelevance().fit(*small_data),
+        GaussianNBChain().fit(*small_data),
+        MLkNNClassifier(n_neighbors=3).fit(*small_data),
+        MLPRelevanceClassifier(max_epochs=1, random_state=0).fit(*small_data),
+    ]
+    return {type(model).__name__: model for model in found}
+
+
+NAMES = {
+    "CLMLClassifier": (
+        "theta_ front_ scaling_ layout_ temperature_ incumbent_ history_ "
+        "archive_losses_ _alternatives n_epochs_"
+    ),
+    "GaussianNBRelevance": "estimators_ constant_",
+    "GaussianNBChain": "estimators_ constant_ order_",
+    "MLkNNClassifier": "training_rows_ training_labels_ log_odds_ joint_",
+    "MLPRelevanceClassifier": "network_ weights_ history_ n_epochs_",
+}
+ATTRIBUTES = [
+    (kind, name)
+    for kind, names in NAMES.items()
+    for name in f"{names} n_labels_ n_features_in_ classes_ label_names_".split()
+]
+
+
+@pytest.mark.parametrize("kind", NAMES)
+def test_what_fit_leaves_is_accepted(kind, models):
+    check_fitted(models[kind])
+
+
+@pytest.mark.parametrize(("kind", "name"), ATTRIBUTES)
+def test_missing_attributes(kind, name, models):
+    model = copy.copy(models[kind])
+    delattr(model, name)
+    with pytest.raises(ValueError, match=rf"{name}.* is missing"):
+        check_fitted(model)
+
+
+# What stands in dicts of arrays is not looked at.
+NOT_DICTS = [pair for pair in ATTRIBUTES if pair[1] not in ("history_", "weights_")]
+
+
+@pytest.mark.parametrize(("kind", "name"), NOT_DICTS)
+@pytest.mark.parametrize(
+    "value",
+    [None, "x", [], {}, 1j, np.zeros((0, 0)), np.zeros(9, "U1"), sp.csr_array((0, 0))],
+    ids=lambda value: type(value).__name__,
+)
+def test_values_of_other_kinds(kind, name, value, models):
+    model = copy.copy(models[kind])
+    setattr(model, name, value)
+    with pytest.raises(ValueError, match=r"\w"):
+        check_fitted(model)
+
+
+@pytest.mark.parametrize("value", [None, "x", [], np.zeros(3)], ids=range(4))
+def test_dicts_of_other_kinds(value, models):
+    for kind, name in set(ATTRIBUTES) - set(NOT_DICTS):
+        model = copy.copy(models[kind])
+        setattr(model, name, value)
+        with pytest.raises(ValueError, match=f"{name} cannot be of"):
+            check_fitted(model)
+
+
+def changed(**values):
+    return lambda model: vars(model).update(values)
+
+
+def with_model(k, **values):
+    """Change attributes of the model of label k."""
+
+    def change(model):
+        model.estimators_ = list(model.estimators_)
+        model.estimators_[k] = copy.copy(model.estimators_[k])
+        for name, value in values.items():
+            setattr(model.estimators_[k], name, value)
+
+    return change
+
+
+def without_model(k):
+    def change(model):
+        model.estimators_ = [
+            m if i != k else None for i, m in enumerate(model.estimators_)
+        ]
+
+    return change
+
+
+N = Layout(8, 4, 2, 1).size
+PAIR = (np.zeros(N, np.float32), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "message"),
+    [
+        ("CLMLClassifier", changed(n_labels_=3), "label_names_ has shape"),
+        ("CLMLClassifier", changed(n_labels_=0), "there must be"),
+        ("CLMLClassifier", changed(n_features_in_=9), "scaling_.mean has shape"),
+        ("CLMLClassifier", changed(n_features_in_=-1), "there must be"),
+        ("CLMLClassifier", changed(classes_=LabelClasses()), "classes_ has shape"),
+        ("CLMLClassifier", changed(classes_=np.arange(2)), "one label"),
+        ("CLMLClassifier", changed(classes_=np.arange(3)), "classes_ has shape"),
+        ("CLMLClassifier", changed(feature_names_in_=["a"]), "feature_names_in_"),
+        (
+            "CLMLClassifier",
+            changed(feature_names_in_=np.array(["a"], object)),
+            "feature_names_in_ has shape",
+        ),
+        ("CLMLClassifier", changed(theta_=np.zeros(N + 1)), "front_.theta has shape"),
+        ("CLMLClassifier", changed(theta_=np.zeros(N, int)), "kind 'f'"),
+        (
+            "CLMLClassifier",
+            changed(scaling_=Scaling(np.zeros(1), np.ones(1))),
+            "scaling_.mean has shape",
+        ),
+        ("CLMLClassifier", changed(layout_=Layout(8, 4, 3, 1)), "does not fit theta_"),
+        ("CLMLClassifier", changed(layout_=Layout(4, 8, 2, 1)), "does not fit theta_"),
+        ("CLMLClassifier", changed(layout_=Layout(8, 4, 2, 10**15)), "does not fit"),
+        ("CLMLClassifier", changed(layout_=Layout(8, True, 2, 1)), "does not fit"),
+        (
+            "CLMLClassifier",
+            changed(front_=ParetoFront(np.ones((1, 3)), (1, 2, 3), np.zeros((1, N)))),
+            "loss_names are not names",
+        ),
+        ("CLMLClassifier", changed(n_epochs_=7), "does not hold 7 epochs"),
+        ("CLMLClassifier", changed(history_={"a": 1}), "does not hold 2 epochs"),
+        ("CLMLClassifier", changed(incumbent_="knee"), "incumbent_ is 'knee'"),
+        ("CLMLClassifier", changed(incumbent_=10**6), "incumbent_ is 1000000"),
+        ("CLMLClassifier", changed(incumbent_=-1), "incumbent_ is -1"),
+        ("CLMLClassifier", changed(_alternatives={"mean": PAIR}), "not complete"),
+        (
+            "CLMLClassifier",
+            changed(_alternatives={"mean": PAIR, "final": PAIR[:1]}),
+            "_alternatives has no weights and temperature of final",
+        ),
+        (
+            "CLMLClassifier",
+            changed(_alternatives={"mean": (PAIR[0][1:], 1.0), "final": PAIR}),
+            "weights of mean has shape",
+        ),
+        ("GaussianNBRelevance", changed(estimators_=[None]), "must hold 4 models"),
+        ("GaussianNBRelevance", changed(estimators_=[1] * 4), "label 0 is another"),
+        ("GaussianNBRelevance", without_model(1), "label 1 has no model"),
+        ("GaussianNBRelevance", with_model(2, theta_=np.zeros((2, 1))), "theta_"),
+        ("GaussianNBRelevance", with_model(2, var_=np.zeros((1, 8))), "var_"),
+        ("GaussianNBRelevance", with_model(2, class_prior_=np.ones(3)), "class_prior_"),
+        ("GaussianNBRelevance", with_model(2, classes_=np.arange(3)), "classes_"),
+        ("GaussianNBRelevance", with_model(2, n_features_in_=-1), "of 8 features"),
+        ("GaussianNBChain", changed(order_=np.array([0, 1, 2, 2])), "permutation"),
+        ("GaussianNBChain", changed(order_=np.array([0, 1, 2, 4])), "permutation"),
+        ("GaussianNBChain", changed(order_=np.array([3, 2, 1, 0])), "of 11 features"),
+        (
+            "MLkNNClassifier",
+            changed(training_labels_=np.zeros((2, 4), np.uint8)),
+            "training_labels_ has shape",
+        ),
+        ("MLkNNClassifier", changed(log_odds_=np.zeros((4, 5))), "joint_ has shape"),
+        (
+            "MLkNNClassifier",
+            changed(log_odds_=np.zeros((4, 500)), joint_=np.zeros((2, 4, 500))),
+            "as many training rows",
+        ),
+        (
+            "MLkNNClassifier",
+            changed(log_odds_=np.zeros((4, 1)), joint_=np.zeros((2, 4, 1))),
+            "as many training rows",
+        ),
+        (
+            "MLPRelevanceClassifier",
+            changed(network_=MLPNetwork(7, 4, 1, 1, 0.0)),
+            "network_ has n_features=7",
+        ),
+        (
+            "MLPRelevanceClassifier",
+            changed(network_=MLPNetwork(8, 5, 1, 1, 0.0)),
+            "network_ has n_labels=5",
+        ),
+        (
+            "MLPRelevanceClassifier",
+            changed(weights_={"a": np.zeros(1, int)}),
+            r"weights_\['a'\] is not an array of floats",
+        ),
+    ],
+    ids=range(43),
+)
+def test_attributes_that_do_not_fit_together(kind, change, message, models):
+    model = copy.copy(models[kind])
+    change(model)
+    with pytest.raises(ValueError, match=message):
+        check_fitted(model)

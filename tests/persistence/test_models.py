@@ -1,0 +1,284 @@
+"""Estimators that come back as they were."""
+
+import json
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+
+import clml
+from clml import CLMLClassifier
+from clml.baselines._mlknn import MLkNNClassifier
+from clml.baselines._naive_bayes import GaussianNBChain, GaussianNBRelevance
+from clml.losses import get_loss
+from clml.persistence import load, save
+
+QUICK = {"embedding_dim": 3, "max_epochs": 3, "population_size": 6, "random_state": 0}
+
+ESTIMATORS = [
+    CLMLClassifier(**QUICK),
+    CLMLClassifier(**QUICK, incumbent="knee", validation_fraction=0, n_layers=2),
+    CLMLClassifier(**QUICK, calibrate=False, standardize=False),
+    GaussianNBRelevance(),
+    GaussianNBChain(order=[2, 0, 3, 1]),
+    GaussianNBChain(order="random", random_state=0, chain_method="predict_proba"),
+    MLkNNClassifier(n_neighbors=3),
+    MLkNNClassifier(n_neighbors=3, probability="joint", algorithm="brute"),
+]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model.clml"
+
+
+def sent_through(estimator, path):
+    save(estimator, path)
+    return load(path)
+
+
+def assert_same_predictions(found, expected, X):
+    for method in ("predict", "predict_proba", "decision_function"):
+        a, b = getattr(found, method)(X), getattr(expected, method)(X)
+        assert a.dtype == b.dtype
+        np.testing.assert_array_equal(a, b)
+
+
+def assert_same_attributes(found, expected):
+    left_out = set(getattr(expected, "_not_saved", ())) - set(vars(found))
+    assert set(vars(found)) == set(vars(expected)) - left_out
+
+
+def test_worked_example(path):
+    """One feature: rows at 0 and 1 lack the label, rows at 4 and 5 have it."""
+    X, Y = np.array([[0.0], [1.0], [4.0], [5.0]]), np.array([[0], [0], [1], [1]])
+    clf = GaussianNBRelevance().fit(X, Y)
+    found = sent_through(clf, path)
+    assert found.estimators_[0].theta_.tolist() == [[0.5], [4.5]]
+    assert found.predict([[2.0], [3.0]]).tolist() == [[0], [1]]
+    with zipfile.ZipFile(path) as archive:
+        state = json.loads(archive.read("state.json"))
+        assert state["format"] == "clml model"
+        assert state["version"] == 1
+        assert state["clml"] == clml.__version__
+        assert archive.testzip() is None
+    # The arrays are there for anyone who has numpy.
+    with np.load(path) as arrays:
+        names = [name for name in arrays if name.startswith("array")]
+        assert [[0.5], [4.5]] in [arrays[name].tolist() for name in names]
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix, sp.csr_array])
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=range(len(ESTIMATORS)))
+def test_indicator(estimator, kind, small_data, path):
+    X, Y = kind(small_data[0]), small_data[1]
+    clf = clone(estimator).fit(X, Y)
+    found = sent_through(clf, path)
+    assert type(found) is type(clf)
+    assert found.get_params() == clf.get_params()
+    assert_same_attributes(found, clf)
+    assert_same_predictions(found, clf, X)
+    assert_same_predictions(clone(found).fit(X, Y), clf, X)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS[:4], ids=range(4))
+@pytest.mark.parametrize("dtype", ["<U3", object], ids=str)
+def test_two_classes_by_name(estimator, dtype, small_data, path):
+    X, Y = small_data
+    y = np.where(Y[:, 0], "yes", "no").astype(dtype)
+    clf = clone(estimator).fit(X, y)
+    found = sent_through(clf, path)
+    assert found.classes_.dtype == y.dtype
+    assert found.classes_.tolist() == ["no", "yes"]
+    assert_same_predictions(found, clf, X)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=range(len(ESTIMATORS)))
+def test_names_of_data_frames(estimator, small_data, path):
+    X = pd.DataFrame(small_data[0], columns=[f"größe {i}" for i in range(8)])
+    Y = pd.DataFrame(small_data[1], columns=list("abcd"))
+    clf = clone(estimator).fit(X, Y)
+    found = sent_through(clf, path)
+    assert found.feature_names_in_.tolist() == X.columns.tolist()
+    assert found.label_names_.tolist() == list("abcd")
+    assert_same_predictions(found, clf, X)
+    with pytest.raises(ValueError, match="feature names"):
+        found.predict(X.rename(columns={"größe 0": "other"}))
+
+
+@pytest.mark.filterwarnings("ignore:.*labels are constant in the training rows")
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=range(len(ESTIMATORS)))
+def test_labels_never_and_always_positive(estimator, small_data, path):
+    X, Y = small_data[0], small_data[1].copy()
+    Y[:, 0], Y[:, 2] = 0, 1
+    clf = clone(estimator).fit(X, Y)
+    assert_same_predictions(sent_through(clf, path), clf, X)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=range(len(ESTIMATORS)))
+def test_not_fitted(estimator, small_data, path):
+    found = sent_through(estimator, path)
+    assert found.get_params() == estimator.get_params()
+    assert vars(found) == vars(estimator)
+    with pytest.raises(NotFittedError):
+        found.predict(small_data[0])
+
+
+@pytest.mark.parametrize("which", ["hamming", "knee", "final", "mean", 0], ids=str)
+def test_selection(which, fitted, small_data, path):
+    chosen = fitted.select(which)
+    found = sent_through(chosen, path)
+    assert found.incumbent_ == chosen.incumbent_
+    assert_same_predictions(found, chosen, small_data[0])
+    # The whole front came along.
+    again = sent_through(fitted, path).select(which)
+    assert_same_predictions(again, chosen, small_data[0])
+
+
+def test_history_and_front(fitted, path):
+    found = sent_through(fitted, path)
+    assert list(found.history_) == list(fitted.history_)
+    for name, values in fitted.history_.items():
+        np.testing.assert_array_equal(found.history_[name], values)
+    for name in ("losses", "theta", "temperature"):
+        a, b = getattr(found.front_, name), getattr(fitted.front_, name)
+        np.testing.assert_array_equal(a, b)
+        assert a.dtype == b.dtype
+    assert found.front_.loss_names == fitted.front_.loss_names
+    assert found.layout_ == fitted.layout_
+
+
+def test_warm_start_begins_anew(small_data, path):
+    clf = CLMLClassifier(**QUICK, warm_start=True).fit(*small_data)
+    found = sent_through(clf, path)
+    assert_same_predictions(found, clf, small_data[0])
+    assert found.fit(*small_data).n_epochs_ == 3
+    assert_same_predictions(found, clf, small_data[0])
+    # What the loaded one began, it continues, and that can be saved again.
+    assert found.fit(*small_data).n_epochs_ == 6
+    assert_same_predictions(sent_through(found, path), found, small_data[0])
+
+
+def test_callbacks_stay_behind(small_data, path):
+    callback = pytest.importorskip("sklearn.callback", reason="scikit-learn < 1.9")
+    clf = CLMLClassifier(**QUICK).set_callbacks(callback.ScoringMonitor(scoring=None))
+    save(clf, path)
+    assert "_skl_callbacks" in vars(clf)
+    assert "_skl_callbacks" not in vars(load(path))
+
+
+def test_metadata_requests_stay_behind(small_data, path):
+    with config_context(enable_metadata_routing=True):
+        clf = CLMLClassifier(**QUICK).set_fit_request(sample_weight=True)
+        save(clf, path)
+    assert "_metadata_request" in vars(clf)
+    assert "_metadata_request" not in vars(load(path))
+
+
+def test_random_state_goes_on_where_it_was(small_data, path):
+    clf = CLMLClassifier(**{**QUICK, "random_state": np.random.RandomState(5)})
+    clf.random_state.normal(size=3)
+    found = sent_through(clf, path)
+    assert_same_predictions(found.fit(*small_data), clf.fit(*small_data), small_data[0])
+    assert found.random_state.randint(10**9) == clf.random_state.randint(10**9)
+
+
+def test_parameters_keep_their_types(path):
+    parameters = {
+        "losses": np.array(["hamming", "lrap"]),
+        "sigma0": np.float32(0.1),
+        "max_epochs": np.int16(3),
+        "max_seconds": 0.1 + 0.2,
+    }
+    found = sent_through(CLMLClassifier(**parameters), path)
+    for name, value in parameters.items():
+        assert type(getattr(found, name)) is type(value)
+        np.testing.assert_array_equal(getattr(found, name), value)
+    found = sent_through(CLMLClassifier(losses=["hamming"]), path)
+    assert found.losses == ["hamming"]
+
+
+def test_same_model_same_bytes(fitted, tmp_path):
+    paths = [tmp_path / "a", tmp_path / "b"]
+    for path in paths:
+        save(fitted, path)
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+    save(load(paths[0]), paths[1])
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+
+
+def test_saving_changes_nothing(fitted, path):
+    before = dict(vars(fitted))
+    save(fitted, str(path))
+    assert vars(fitted).keys() == before.keys()
+    assert all(vars(fitted)[name] is value for name, value in before.items())
+
+
+class Other(CLMLClassifier):
+    """What it adds would be lost."""
+
+
+@pytest.mark.parametrize(
+    ("estimator", "error", "message"),
+    [
+        (LogisticRegression(), TypeError, "one of this library, got sklearn"),
+        (GaussianNB(), TypeError, "one of this library, got sklearn"),
+        (None, TypeError, "one of this library, got builtins.NoneType"),
+        (CLMLClassifier, TypeError, "one of this library, got builtins.type"),
+        (Other(), TypeError, "Other cannot be saved"),
+        (
+            CLMLClassifier(losses=("hamming", lambda Y, scores: 0.0)),
+            TypeError,
+            "losses of CLMLClassifier: an object of builtins.function cannot",
+        ),
+        (
+            CLMLClassifier(losses=(get_loss("hamming"),)),
+            TypeError,
+            "losses of CLMLClassifier: an object of clml.losses",
+        ),
+        (
+            CLMLClassifier(random_state=np.random.RandomState(np.random.PCG64())),
+            TypeError,
+            "random_state of CLMLClassifier: a RandomState on MT19937",
+        ),
+        (CLMLClassifier(sigma0=-1.0), ValueError, "'sigma0' parameter"),
+        (
+            CLMLClassifier(random_state=np.random.default_rng(0)),
+            ValueError,
+            "'random_state' parameter",
+        ),
+    ],
+    ids=range(10),
+)
+def test_what_is_not_saved(estimator, error, message, path):
+    path.write_bytes(b"before")
+    with pytest.raises(error, match=message):
+        save(estimator, path)
+    assert path.read_bytes() == b"before"
+    assert len(list(path.parent.iterdir())) == 1
+
+
+def test_estimator_fitted_in_part(fitted, small_data, path):
+    clf = clone(fitted)
+    clf.n_features_in_ = 8
+    with pytest.raises(ValueError, match=r"cannot be saved: .* n_labels_ is missing"):
+        save(clf, path)
+    assert not path.exists()
+
+
+def test_absent_file(tmp_path):
+    with pytest.raises(FileNotFoundError, match="absent"):
+        load(tmp_path / "absent.clml")
+
+
+@pytest.mark.parametrize("place", ["absent/model.clml", "."], ids=["folder", "itself"])
+def test_places_that_cannot_be_written(place, fitted, tmp_path):
+    with pytest.raises(OSError, match=r"No such folder|is a folder"):
+        save(fitted, tmp_path / place)
