@@ -8,14 +8,11 @@ classifier chain).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.special import expit
 from sklearn.base import BaseEstimator
 from sklearn.naive_bayes import GaussianNB
 from sklearn.utils import check_random_state
@@ -23,67 +20,14 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._multilabel import MultiLabelMixin
 from .._sklearn_compat import fit_context
-
-# The logit of a label that was constant in training. Finite, so that sums and
-# differences of logits stay numbers; beyond any log-odds that densities give in
-# practice, so that the label ranks first or last; and still a float32.
-CERTAIN = 1e30
-
-# In `constant_`: the label varies, and a model predicts it.
-VARIES = -1
-
-# What a block of dense rows may take while it is predicted.
-_BLOCK_BYTES = 64 * 2**20
-
-
-def _dense(X: Any) -> NDArray[np.float64]:
-    """Rows as a C-ordered array: sums are then rounded alike for any kind of X."""
-    X = X.toarray() if sp.issparse(X) else X
-    return np.ascontiguousarray(X, dtype=np.float64)
-
-
-def _row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
-    """Cut rows so that a block of float64 with these columns stays in its bound."""
-    size = max(_BLOCK_BYTES // (8 * n_columns), 1)
-    return (slice(i, min(i + size, n_rows)) for i in range(0, n_rows, size))
-
-
-def _constant_values(Y: NDArray[np.uint8]) -> NDArray[np.int8]:
-    """Return for each label the one value it has, or that it varies."""
-    varies = (Y != Y[0]).any(axis=0)
-    return np.where(varies, VARIES, Y[0]).astype(np.int8)
-
-
-def _fit_label(
-    X: NDArray[np.float64],
-    y: NDArray[np.uint8],
-    weight: NDArray[np.float64] | None,
-    var_smoothing: float,
-) -> GaussianNB:
-    if weight is not None:
-        # Only ratios of weights matter, but GaussianNB takes a class of weight near 0
-        # for an empty one.
-        weight = weight / weight.min()
-    model = GaussianNB(var_smoothing=var_smoothing).fit(X, y, sample_weight=weight)
-    if not model.var_.all():
-        # No feature varies, so none is evidence: with any variance, the same for both
-        # classes, the class frequencies decide.
-        model.var_[:] = 1.0
-    return model
-
-
-def _label_logits(
-    model: GaussianNB | None, constant: int, X: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Log-odds (n,) of one label: the difference of its joint log-densities."""
-    if model is None:
-        return np.full(len(X), CERTAIN if constant else -CERTAIN)
-    # Squares of far-off values overflow: a density of 0, and where both are 0 there is
-    # no evidence, so the label is not predicted.
-    with np.errstate(over="ignore", invalid="ignore"):
-        joint = model.predict_joint_log_proba(X)
-        logits = joint[:, 1] - joint[:, 0]
-    return np.nan_to_num(logits, posinf=CERTAIN, neginf=-CERTAIN)
+from ._gaussian_labels import (
+    VARIES,
+    constant_values,
+    dense_rows,
+    fit_label,
+    label_scores,
+    row_blocks,
+)
 
 
 def _chain_order(order: Any, n_labels: int, random_state: Any) -> NDArray[np.int64]:
@@ -109,7 +53,33 @@ def _chain_order(order: Any, n_labels: int, random_state: Any) -> NDArray[np.int
     return chain.astype(np.int64)
 
 
-class GaussianNBRelevance(MultiLabelMixin, BaseEstimator):
+class _GaussianNBLabels(MultiLabelMixin, BaseEstimator):
+    """A model a label; a subclass says what each is shown."""
+
+    def _logits(self, X: Any) -> NDArray[np.float64]:
+        return self._label_scores(X)[0]
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Probabilities of the labels, rounded as GaussianNB rounds them.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, D)
+
+        Returns
+        -------
+        array of shape (n, K): the probability of each label; for a 1-D y (n, 2): the
+        probability of each class
+        """
+        p = self._label_scores(self._check_rows(X))[1]
+        return p if isinstance(self.classes_, list) else np.hstack([1 - p, p])
+
+    def _label_scores(self, X: Any) -> NDArray[np.float64]:
+        """Return log-odds and probabilities, (2, n, K)."""
+        raise TypeError(f"{type(self).__name__} must define _label_scores().")
+
+
+class GaussianNBRelevance(_GaussianNBLabels):
     """Binary relevance with Gaussian naive Bayes: one independent model a label.
 
     Parameters
@@ -150,12 +120,12 @@ class GaussianNBRelevance(MultiLabelMixin, BaseEstimator):
     Examples
     --------
     >>> from sklearn.datasets import make_multilabel_classification
-    >>> from clml.baselines._naive_bayes import GaussianNBRelevance
+    >>> from clml.baselines import GaussianNBRelevance
     >>> X, Y = make_multilabel_classification(n_samples=200, random_state=0)
     >>> clf = GaussianNBRelevance().fit(X, Y)
     >>> clf.predict(X[:3])
-    array([[0, 0, 0, 1, 0],
-           [0, 1, 1, 1, 0],
+    array([[0, 0, 0, 0, 1],
+           [0, 0, 1, 0, 0],
            [1, 1, 0, 1, 0]])
     """
 
@@ -176,9 +146,8 @@ class GaussianNBRelevance(MultiLabelMixin, BaseEstimator):
         y : array-like or sparse matrix of shape (n, K), or array-like of shape (n,)
             An indicator of 0 and 1; or two classes, for the problem of one label.
         sample_weight : array-like of shape (n,), default=None
-            Row weights in means, variances and class frequencies, though not in the
-            largest variance that ``var_smoothing`` refers to; rows of weight 0 are
-            left out.
+            Row weights in means, variances and class frequencies; rows of weight 0
+            are left out.
 
         Returns
         -------
@@ -186,26 +155,26 @@ class GaussianNBRelevance(MultiLabelMixin, BaseEstimator):
         """
         part = self._training_rows(X, y, sample_weight)
         self._warn_constant(part.Y)
-        rows = _dense(part.X)
-        self.constant_ = _constant_values(part.Y)
+        rows = dense_rows(part.X)
+        self.constant_ = constant_values(part.Y)
         self.estimators_ = [
-            _fit_label(rows, part.Y[:, k], part.weight, self.var_smoothing)
+            fit_label(rows, part.Y[:, k], part.weight, self.var_smoothing)
             if value == VARIES
             else None
             for k, value in enumerate(self.constant_)
         ]
         return self
 
-    def _logits(self, X: Any) -> NDArray[np.float64]:
-        logits = np.empty((X.shape[0], self.n_labels_))
-        for block in _row_blocks(*X.shape):
-            rows = _dense(X[block])
+    def _label_scores(self, X: Any) -> NDArray[np.float64]:
+        scores = np.empty((2, X.shape[0], self.n_labels_))
+        for block in row_blocks(*X.shape):
+            rows = dense_rows(X[block])
             for k, model in enumerate(self.estimators_):
-                logits[block, k] = _label_logits(model, self.constant_[k], rows)
-        return logits
+                scores[:, block, k] = label_scores(model, self.constant_[k], rows)
+        return scores
 
 
-class GaussianNBChain(MultiLabelMixin, BaseEstimator):
+class GaussianNBChain(_GaussianNBLabels):
     """Classifier chain with Gaussian naive Bayes.
 
     The labels stand in a row. Each has a model whose features are those of X and the
@@ -257,12 +226,12 @@ class GaussianNBChain(MultiLabelMixin, BaseEstimator):
     Examples
     --------
     >>> from sklearn.datasets import make_multilabel_classification
-    >>> from clml.baselines._naive_bayes import GaussianNBChain
+    >>> from clml.baselines import GaussianNBChain
     >>> X, Y = make_multilabel_classification(n_samples=200, random_state=0)
     >>> clf = GaussianNBChain(order=[4, 2, 0, 1, 3]).fit(X, Y)
     >>> clf.predict(X[:3])
-    array([[0, 0, 0, 1, 0],
-           [0, 1, 1, 1, 0],
+    array([[0, 0, 0, 0, 1],
+           [0, 0, 1, 0, 0],
            [1, 1, 0, 1, 0]])
     """
 
@@ -296,9 +265,8 @@ class GaussianNBChain(MultiLabelMixin, BaseEstimator):
         y : array-like or sparse matrix of shape (n, K), or array-like of shape (n,)
             An indicator of 0 and 1; or two classes, for the problem of one label.
         sample_weight : array-like of shape (n,), default=None
-            Row weights in means, variances and class frequencies, though not in the
-            largest variance that ``var_smoothing`` refers to; rows of weight 0 are
-            left out.
+            Row weights in means, variances and class frequencies; rows of weight 0
+            are left out.
 
         Returns
         -------
@@ -308,29 +276,30 @@ class GaussianNBChain(MultiLabelMixin, BaseEstimator):
         self.order_ = _chain_order(self.order, self.n_labels_, self.random_state)
         self._warn_constant(part.Y)
         n_features = part.X.shape[1]
-        rows = np.concatenate([_dense(part.X), part.Y[:, self.order_]], axis=1)
-        self.constant_ = _constant_values(part.Y)
+        rows = np.concatenate([dense_rows(part.X), part.Y[:, self.order_]], axis=1)
+        self.constant_ = constant_values(part.Y)
         self.estimators_: list[GaussianNB | None] = [None] * self.n_labels_
         for position, k in enumerate(self.order_):
             if self.constant_[k] == VARIES:
                 seen = rows[:, : n_features + position]
-                self.estimators_[k] = _fit_label(
+                self.estimators_[k] = fit_label(
                     seen, part.Y[:, k], part.weight, self.var_smoothing
                 )
         return self
 
-    def _logits(self, X: Any) -> NDArray[np.float64]:
+    def _label_scores(self, X: Any) -> NDArray[np.float64]:
         n_rows, n_features = X.shape
         n_columns = n_features + self.n_labels_
-        logits = np.empty((n_rows, self.n_labels_))
-        for block in _row_blocks(n_rows, n_columns):
+        scores = np.empty((2, n_rows, self.n_labels_))
+        for block in row_blocks(n_rows, n_columns):
             rows = np.empty((block.stop - block.start, n_columns))
-            rows[:, :n_features] = _dense(X[block])
+            rows[:, :n_features] = dense_rows(X[block])
             for position, k in enumerate(self.order_):
                 end = n_features + position
-                label = _label_logits(
+                logits, probabilities = label_scores(
                     self.estimators_[k], self.constant_[k], rows[:, :end]
                 )
-                logits[block, k] = label
-                rows[:, end] = label > 0 if self.chain_method == "predict" else expit(label)
-        return logits
+                scores[:, block, k] = logits, probabilities
+                hard = self.chain_method == "predict"
+                rows[:, end] = logits > 0 if hard else probabilities
+        return scores
