@@ -8,9 +8,33 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import has_fit_parameter
 
 from clml import CLMLClassifier
+from clml.baselines import (
+    C2AEClassifier,
+    CLIFClassifier,
+    DELAClassifier,
+    GaussianNBChain,
+    GaussianNBRelevance,
+    MLkNNClassifier,
+    MLPRelevanceClassifier,
+)
 
 # Each with what makes it quick enough for a hundred fits on tiny data.
-ESTIMATORS = [CLMLClassifier(max_epochs=30, random_state=0)]
+ESTIMATORS = [
+    CLMLClassifier(max_epochs=30, random_state=0),
+    GaussianNBRelevance(),
+    GaussianNBChain(),
+    MLkNNClassifier(n_neighbors=5),
+    C2AEClassifier(
+        n_units=32,
+        max_epochs=40,
+        batch_size=50,
+        learning_rate=3e-4,
+        random_state=0,
+    ),
+    CLIFClassifier(embedding_dim=16, max_epochs=15, learning_rate=3e-3, random_state=0),
+    DELAClassifier(latent_dim=8, max_epochs=10, batch_size=32, random_state=0),
+    MLPRelevanceClassifier(n_units=64, max_epochs=30, batch_size=32, random_state=0),
+]
 
 SPLITS = "an internal validation split is not weight-equivalent"
 

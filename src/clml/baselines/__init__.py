@@ -1,10 +1,16 @@
 """The methods that CLML is compared with, as estimators of their own."""
 
+from ._c2ae import C2AEClassifier
+from ._clif import CLIFClassifier
+from ._dela import DELAClassifier
 from ._mlknn import MLkNNClassifier
 from ._mlp import MLPRelevanceClassifier
 from ._naive_bayes import GaussianNBChain, GaussianNBRelevance
 
 __all__ = [
+    "C2AEClassifier",
+    "CLIFClassifier",
+    "DELAClassifier",
     "GaussianNBChain",
     "GaussianNBRelevance",
     "MLPRelevanceClassifier",

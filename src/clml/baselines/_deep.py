@@ -145,6 +145,10 @@ class DeepClassifier(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
     def _network(self) -> Network:
         raise TypeError(f"{type(self).__name__} must define _network().")
 
+    def _n_epochs(self, n_rows: int) -> int:
+        """Return how many epochs to train at most, with so many training rows."""
+        return int(self.max_epochs)
+
     def _plan(self, n_rows: int) -> Plan:
         raise TypeError(f"{type(self).__name__} must define _plan().")
 
@@ -161,9 +165,11 @@ class DeepClassifier(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
         device = find_device(self.device)
         rows, seed = self._check_rows_to_fit(X, y, sample_weight, X_val, y_val)
         self.network_ = self._network()
+        n_rows = len(rows.train.Y)
+        n_epochs = self._n_epochs(n_rows)
         training = Training(
             self.network_,
-            self._plan(len(rows.train.Y)),
+            self._plan(n_rows),
             rows.train,
             rows.validation,
             seed,
@@ -174,10 +180,10 @@ class DeepClassifier(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
             X,
             y,
             {} if sample_weight is None else {"sample_weight": sample_weight},
-            self.max_epochs,
+            n_epochs,
             lambda: _fitted_attributes(training),
         )
-        interrupt = callbacks.run_epochs(self.max_epochs, lambda: self._epoch(training))
+        interrupt = callbacks.run_epochs(n_epochs, lambda: self._epoch(training))
         self.__dict__.update(_fitted_attributes(training))
         self.interrupted_ = interrupt is not None
         if interrupt is not None and not self.keep_on_interrupt:
