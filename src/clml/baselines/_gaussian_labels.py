@@ -38,7 +38,7 @@ def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
 def constant_values(Y: NDArray[np.uint8]) -> NDArray[np.int8]:
     """Return for each label the one value it has, or that it varies."""
     varies = (Y != Y[0]).any(axis=0)
-    return np.where(varies, VARIES, Y[0]).astype(np.int8)
+    return np.where(varies, VARIES, Y[0].astype(np.int8)).astype(np.int8)
 
 
 def _variance_ratio(X: NDArray[np.float64], weight: NDArray[np.float64]) -> float:
