@@ -36,7 +36,7 @@ methods = {
     "GNB-BR": GaussianNBRelevance(),
     "GNB-CC": GaussianNBChain(),
     "MLkNN": MLkNNClassifier(),
-    "C2AE": C2AEClassifier(max_epochs=60, random_state=0),
+    "C2AE": C2AEClassifier(max_epochs=200, random_state=0),
     "CLIF": CLIFClassifier(max_epochs=15, random_state=0),
     "DELA": DELAClassifier(max_epochs=15, random_state=0),
     "plain network": MLPRelevanceClassifier(max_epochs=30, random_state=0),
@@ -67,6 +67,6 @@ for i, (axis, loss) in enumerate(zip(axes, losses, strict=True)):
     axis.axvline(bayes[i], color="0.3", linewidth=1)
     axis.set(title=loss, xlim=(bayes[i] * 0.9, None))
 axes[0].invert_yaxis()
-axes[0].set_xlabel("from the Bayes value, which no method beats")
+figure.supxlabel("from the Bayes value, which no method beats", fontsize="medium")
 
 figure.savefig(sys.argv[1] if len(sys.argv) > 1 else "compare_methods.png", dpi=120)
