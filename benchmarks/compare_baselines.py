@@ -139,7 +139,7 @@ def run_job(dataset: str, method: str, split: int, device: str) -> list[dict[str
     began = time.perf_counter()
     model.fit(X_train, Y_train)
     seconds = time.perf_counter() - began
-    losses = loss_values(Y_test, label_scores(model, X_test), LOSSES)
+    losses = loss_values(Y_test, label_scores(model, X_test, Y_test.shape[1]), LOSSES)
     last = model[-1] if hasattr(model, "steps") else model
     return [
         {

@@ -1,7 +1,7 @@
 """Ask whether tmc2007-500 can be predicted as well as its printed rows say.
 
 The paper prints a Hamming loss of 0.040 for CLIF and 0.041 for DELA, far below what
-any method reaches in `compare_baselines.py`. Three questions, one split each:
+any method reaches in `compare_baselines.py`. Three questions, on one split:
 
 - Do the settings that the methods' authors published for tmc2007 get there?
 - Does a network get there that has seen the test rows?
@@ -14,6 +14,7 @@ any method reaches in `compare_baselines.py`. Three questions, one split each:
 from __future__ import annotations
 
 import csv
+import time
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 from _jobs import LOSSES
 
+from clml._atomic import atomic_texts
 from clml.baselines import CLIFClassifier, DELAClassifier, MLPRelevanceClassifier
 from clml.datasets import iterative_split_indices, load_dataset
 from clml.losses import loss_values
@@ -53,39 +55,39 @@ def main() -> None:
     train, test = iterative_split_indices(
         Y, test_size=0.3, refine=False, random_state=0
     )
-    settings = {"random_state": 0, "verbose": 1}
-    # Decisions at 0.5, as in the paper.
+    groups = twins(X)
+    paired = np.zeros(len(Y), dtype=bool)
+    paired[np.concatenate(groups)] = True
+    table: list[list[str]] = []
+
+    def judge(what: str, model: Any, rows: np.ndarray, parts: bool = False) -> None:
+        began = time.perf_counter()
+        model.fit(X[rows], Y[rows])
+        chosen = {what: test}
+        if parts:
+            chosen[f"{what}, test rows with a twin"] = test[paired[test]]
+            chosen[f"{what}, test rows without"] = test[~paired[test]]
+        for name, part in chosen.items():
+            losses = loss_values(Y[part], model.decision_function(X[part]), LOSSES)
+            table.append([name, *(f"{loss:.4f}" for loss in losses)])
+        print(*table[-1], f"{time.perf_counter() - began:.0f} s", flush=True)
+
+    plain = MLPRelevanceClassifier(random_state=0)
+    judge("plain network", plain, train, parts=True)
+    judge("plain network that has seen the test rows", plain, np.arange(len(Y)))
+    dela = DELAClassifier.from_preset("tmc2007", random_state=0)
+    judge("DELA, its authors' settings for tmc2007", dela, train)
+    # Decided at 0.5, as in the paper; the best epoch comes early.
     clif = CLIFClassifier.from_preset(
-        "tmc2007", threshold=0.5, max_epochs=30, **settings
+        "tmc2007", threshold=0.5, max_epochs=15, random_state=0
     )
-    dela = DELAClassifier.from_preset("tmc2007", **settings)
-    plain = MLPRelevanceClassifier(**settings)
-    everything = np.arange(len(Y))
-    fits: list[tuple[str, Any, np.ndarray]] = [
-        ("plain network", plain, train),
-        ("plain network, test rows among its training rows", plain, everything),
-        ("DELA, published settings for tmc2007", dela, train),
-        ("CLIF, published settings for tmc2007", clif, train),
-    ]
-    with RESULTS.open("w", newline="") as file:
+    judge("CLIF, its authors' settings for tmc2007, threshold 0.5", clif, train)
+    least = f"{disagreement(Y, groups) / 2:.4f}"
+    table.append([f"least possible on the {paired.sum()} rows with a twin", least])
+    with atomic_texts(RESULTS) as [file]:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["what", *LOSSES])
-        for name, model, rows in fits:
-            model.fit(X[rows], Y[rows])
-            losses = loss_values(Y[test], model.decision_function(X[test]), LOSSES)
-            writer.writerow([name, *(f"{loss:.4f}" for loss in losses)])
-            file.flush()
-        groups = twins(X)
-        n_rows = sum(map(len, groups))
-        writer.writerow(
-            [
-                f"least Hamming loss on the {n_rows} rows that have a twin",
-                f"{disagreement(Y, groups) / 2:.4f}",
-                "",
-                "",
-            ]
-        )
-    print(RESULTS.read_text())
+        writer.writerows(row + [""] * (4 - len(row)) for row in table)
 
 
 if __name__ == "__main__":

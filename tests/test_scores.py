@@ -1,14 +1,17 @@
+import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from clml._scores import label_scores
+from clml.baselines import MLkNNClassifier
 
 ESTIMATORS = [
     KNeighborsClassifier(3),
@@ -22,7 +25,7 @@ ESTIMATORS = [
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
 def test_positive_scores_are_predictions(estimator, small_data):
     X, Y = small_data
-    scores = label_scores(estimator.fit(X, Y), X)
+    scores = label_scores(estimator.fit(X, Y), X, 4)
     assert scores.shape == Y.shape
     # At exactly 0.5 (votes that tie) either prediction is right.
     clear = scores != 0
@@ -33,11 +36,45 @@ def test_positive_scores_are_predictions(estimator, small_data):
 def test_constant_label(constant, small_data):
     X, Y = small_data[0], small_data[1].copy()
     Y[:, 1] = constant
-    scores = label_scores(RandomForestClassifier(5, random_state=0).fit(X, Y), X)
+    scores = label_scores(RandomForestClassifier(5, random_state=0).fit(X, Y), X, 4)
     assert (scores[:, 1] == constant - 0.5).all()
 
 
-def test_one_dimensional_target_is_refused(small_data):
+def check_one_label(estimator, X, Y):
+    scores = label_scores(estimator.fit(X, Y), X, 1)
+    assert scores.shape == Y.shape
+    clear = scores != 0
+    predicted = np.reshape(estimator.predict(X), Y.shape)
+    assert (predicted == (scores > 0))[clear].all()
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [*ESTIMATORS, MLPClassifier(max_iter=5), MLkNNClassifier()],
+    ids=lambda e: type(e).__name__,
+)
+@pytest.mark.filterwarnings("ignore")  # that a column vector was passed, and the like
+def test_one_label(estimator, small_data):
     X, Y = small_data
-    with pytest.raises(ValueError, match="fitted on a 1-D y"):
-        label_scores(LogisticRegression().fit(X, Y[:, 0]), X)
+    check_one_label(estimator, X, Y[:, :1])
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    # One class makes no target for the others.
+    [KNeighborsClassifier(3), RandomForestClassifier(5), MLkNNClassifier()],
+    ids=lambda e: type(e).__name__,
+)
+@pytest.mark.parametrize("constant", [0, 1])
+@pytest.mark.filterwarnings("ignore")
+def test_one_label_that_is_constant(estimator, constant, small_data):
+    X, Y = small_data
+    check_one_label(estimator, X, np.full_like(Y[:, :1], constant))
+
+
+def test_other_targets_and_estimators_are_refused(small_data):
+    X, Y = small_data
+    with pytest.raises(ValueError, match=r"shape \(rows, 4\), got \(120,\)"):
+        label_scores(LogisticRegression().fit(X, Y[:, 0]), X, 4)
+    with pytest.raises(TypeError, match="neither decision_function nor predict_proba"):
+        label_scores(LinearRegression().fit(X, Y), X, 4)

@@ -121,6 +121,12 @@ class MultiLabelMixin(ClassifierMixin):
         if getattr(y, "ndim", 1) == 2 and y.shape[1] == 0:
             # scikit-learn would speak of features.
             raise ValueError(f"y must have at least one label, got shape {y.shape}.")
+        if _is_ragged(y):
+            raise ValueError(
+                "y must be an indicator of shape (rows, labels) that holds 0 and 1, "
+                "got lists of different lengths. sklearn.preprocessing."
+                "MultiLabelBinarizer turns lists of labels into one."
+            )
         return validate_data(
             self,
             X,
@@ -194,6 +200,15 @@ class MultiLabelMixin(ClassifierMixin):
 
     def _logits(self, X: Any) -> NDArray[np.float64]:
         raise TypeError(f"{type(self).__name__} must define _logits().")
+
+
+def _is_ragged(y: Any) -> bool:
+    """Whether y holds lists of different lengths, as lists of labels do."""
+    if not isinstance(y, list | tuple):
+        return False
+    return (
+        len({len(row) if isinstance(row, list | tuple | set) else -1 for row in y}) > 1
+    )
 
 
 def column_names(y: Any) -> list[str] | None:

@@ -328,7 +328,7 @@ def test_training_is_what_the_history_says(fitted):
     history = fitted.history_
     assert fitted.n_epochs_ == 60  # no patience
     assert history["train_loss"][-1] < 0.5 * history["train_loss"][0]
-    criterion = history["validation_micro_plus_macro_f1"]
+    criterion = history["validation_micro_f1_and_macro_f1"]
     # Nearer than the loop's tolerance is equal, and the earlier one stays.
     assert criterion[fitted.best_epoch_ - 1] <= criterion.min() + 1e-5
 

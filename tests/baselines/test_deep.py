@@ -2,14 +2,22 @@
 
 import os
 import signal
+import subprocess
+import sys
 from typing import ClassVar
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 from sklearn.base import clone
 
-from clml.baselines import MLPRelevanceClassifier
+from clml.baselines import (
+    C2AEClassifier,
+    CLIFClassifier,
+    DELAClassifier,
+    MLPRelevanceClassifier,
+)
 from clml.baselines._deep import DeepClassifier
 from clml.baselines._training import Training
 
@@ -124,10 +132,12 @@ def test_verbose(data, capsys):
     assert "validation binary cross entropy" in lines[1]
 
 
-def test_divergence_in_the_first_epoch_is_an_error(data):
-    X, Y = data
-    with pytest.raises(ValueError, match=r"scale it.*learning_rate"):
-        quick(learning_rate=1e30, batch_size=16).fit(X, Y)
+@pytest.mark.parametrize("max_epochs", [1, 3])
+def test_divergence_in_the_first_epoch_is_an_error(data, max_epochs):
+    """Also if its last step does it, which no training loss has seen."""
+    mlp = quick(learning_rate=1e29, max_epochs=max_epochs)
+    with pytest.raises(ValueError, match=r"diverged in epoch 1.*scale it.*1e\+29"):
+        mlp.fit(*data)
 
 
 def test_divergence_later_keeps_the_best(data, monkeypatch):
@@ -138,11 +148,97 @@ def test_divergence_later_keeps_the_best(data, monkeypatch):
         return loss if len(self.history) < 2 else float("nan")
 
     monkeypatch.setattr(Training, "_pass", fails_in_third)
-    with pytest.warns(UserWarning, match="loss was nan in epoch 3"):
+    with pytest.warns(UserWarning, match="diverged in epoch 3"):
         mlp = quick().fit(*data)
     assert mlp.n_epochs_ == 3
     assert mlp.best_epoch_ <= 2
     assert np.isfinite(mlp.predict_proba(data[0])).all()
+
+
+def test_a_refit_that_fails_leaves_the_model(data):
+    mlp = quick().fit(*data)
+    before = mlp.predict_proba(data[0])
+    with pytest.raises(ValueError, match="diverged"):
+        mlp.set_params(n_layers=3, learning_rate=1e29).fit(*data)
+    np.testing.assert_array_equal(mlp.predict_proba(data[0]), before)
+
+
+def test_interrupt_before_the_first_epoch_is_said(data, monkeypatch):
+    def interrupted(self):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Training, "_pass", interrupted)
+    with pytest.warns(UserWarning, match="the weights are random"):
+        mlp = quick(keep_on_interrupt=True).fit(*data)
+    assert mlp.best_epoch_ == mlp.n_epochs_ == 0
+
+
+def test_unscaled_features_are_said(data):
+    X, Y = data
+    for kind in (np.asarray, sp.csr_array):
+        with pytest.warns(
+            UserWarning, match=r"column 2 has a standard deviation of 49\.9"
+        ):
+            quick(max_epochs=1).fit(kind(X * np.array([1, 1, 50] + [1] * 5)), Y)
+
+
+def test_number_of_threads_is_that_of_n_jobs(data, monkeypatch):
+    """Whatever PyTorch is set to, before and after."""
+    seen = []
+    real = Training._pass
+
+    def spy(self):
+        seen.append(torch.get_num_threads())
+        return real(self)
+
+    monkeypatch.setattr(Training, "_pass", spy)
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(3)
+        a = quick(max_epochs=1).fit(*data)
+        b = quick(max_epochs=1, n_jobs=2).fit(*data)
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+    assert seen == [1, 2]
+    np.testing.assert_allclose(a.predict_proba(data[0]), b.predict_proba(data[0]))
+    with pytest.raises(ValueError, match="n_jobs must be a number of threads"):
+        quick(n_jobs=0).fit(*data)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        quick(max_epochs=1),
+        C2AEClassifier(n_units=8, max_epochs=1),
+        CLIFClassifier(embedding_dim=8, max_epochs=1),
+        DELAClassifier(latent_dim=4, max_epochs=1),
+    ],
+    ids=lambda e: type(e).__name__,
+)
+def test_settings_of_pytorch_do_not_matter(data, estimator):
+    expected = clone(estimator).set_params(random_state=0).fit(*data)
+    torch.set_default_dtype(torch.float64)
+    try:
+        with torch.no_grad(), torch.device("meta"):
+            got = clone(estimator).set_params(random_state=0).fit(*data)
+            logits = got.decision_function(data[0])
+    finally:
+        torch.set_default_dtype(torch.float32)
+    np.testing.assert_array_equal(logits, expected.decision_function(data[0]))
+
+
+def test_frames_and_read_only_arrays_bring_no_warning():
+    """In a process of its own: PyTorch warns once."""
+    code = """
+import numpy as np
+from clml.baselines import MLPRelevanceClassifier
+X = np.random.default_rng(0).normal(size=(20, 3))
+X.setflags(write=False)
+mlp = MLPRelevanceClassifier(max_epochs=1).fit(X, X > 0)
+mlp.predict(X), mlp.predict(X.astype(np.float32))
+"""
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
 
 
 @pytest.mark.parametrize("keep", [True, False])
@@ -210,6 +306,7 @@ def test_presets():
     }
     with pytest.raises(ValueError, match=r"no preset 'there'\. There are: here"):
         Preset.from_preset("there")
+    assert Preset.from_preset("Here").max_epochs == 3
     assert MLPRelevanceClassifier.PRESETS == {}
 
 
@@ -230,6 +327,7 @@ def test_docstring_holds_the_shared_parameters():
         ({"patience": 0}, "'patience' parameter"),
         ({"dropout": 1.0}, "'dropout' parameter"),
         ({"device": 3}, "'device' parameter"),
+        ({"device": "meta"}, "device must be 'auto', 'cpu'"),
     ],
 )
 def test_bad_parameters(parameters, message, data):

@@ -296,6 +296,27 @@ def test_nan_is_refused(clf):
         clf.fit(X, Y)
 
 
+@pytest.mark.parametrize("clf", BOTH)
+@pytest.mark.parametrize("scale", [1e160, 1e-170])
+def test_variances_beyond_floats_are_refused(clf, scale):
+    X, Y = labelled_rows(9)
+    with pytest.raises(ValueError, match=r"variances that float64 can hold.*Scale X"):
+        clf.fit(X * scale, Y)
+
+
+@pytest.mark.parametrize("clf", BOTH)
+def test_only_ratios_of_weights_matter(clf):
+    X, Y = labelled_rows(9)
+    weight = np.linspace(1, 2, len(X))
+    expected = clf.fit(X, Y, sample_weight=weight).predict_proba(X)
+    for scale in (1e-300, 0.8e308):
+        got = clf.fit(X, Y, sample_weight=weight * scale).predict_proba(X)
+        np.testing.assert_allclose(got, expected, rtol=1e-6)
+    weight[0] = 1e-310
+    with pytest.raises(ValueError, match="sample_weight must not span more than 300"):
+        clf.fit(X, Y, sample_weight=weight)
+
+
 # Hamming loss, micro F1, and LRAP of the probabilities, in which saturated labels tie.
 CHECK_VALUES = [
     pytest.param("emotions", None, (0.2706, 0.6547, 0.7266), id="emotions-relevance"),

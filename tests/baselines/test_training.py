@@ -103,13 +103,40 @@ def test_best_epoch_on_validation_rows():
     assert run.best.epoch == 3
 
 
-def test_an_epoch_that_diverges_is_never_the_best():
-    run = training(Plan(2, sgd(1e30), cross_entropy))
-    for _ in range(4):
-        run.epoch()
-    assert not np.isfinite(run.history[-1]["train_loss"])
-    assert run.best.epoch < 4
-    assert np.isfinite(run.best.weights["scale"])
+def test_loss_of_an_epoch_is_the_mean_over_its_batches():
+    run = training(Plan(1, sgd(0.0), cross_entropy), network=Scale(1.0))
+    # The rows' own losses are 0 and (2 - 1)².
+    assert run.epoch()["train_loss"] == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("judged", [False, True])
+def test_an_epoch_that_diverges_is_never_the_best(judged):
+    """Also if its last step does it, which no training loss has seen."""
+    validation = Part(np.array([[1.0]]), np.ones((1, 1), dtype=np.uint8))
+    plan = Plan(2, sgd(1e38), cross_entropy)
+    run = training(
+        plan, network=Scale(100.0), validation=validation if judged else None
+    )
+    record = run.epoch()
+    assert np.isfinite(record["train_loss"])
+    assert run.diverged
+    assert run.best.epoch == 0
+    assert run.best.weights["scale"] == 100.0
+
+
+def test_noise_and_first_weights_are_drawn_apart():
+    class Drawn(Scale):
+        def initial(self, y, weight, generator):
+            return {"scale": torch.rand((), generator=generator).requires_grad_()}
+
+        def loss(self, weights, batch, generator):
+            noise.append(torch.rand((), generator=generator).item())
+            return weights["scale"] * 0
+
+    noise = []
+    run = training(network=Drawn())
+    run.epoch()
+    assert noise[0] != run.best.weights["scale"]
 
 
 def test_before_the_first_epoch_the_start_is_the_best():

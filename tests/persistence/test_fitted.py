@@ -101,6 +101,15 @@ def with_model(k, **values):
     return change
 
 
+def with_bias(value):
+    """Change a bias of a network."""
+
+    def change(model):
+        model.weights_ = {**model.weights_, "hidden0.bias": value}
+
+    return change
+
+
 def without_model(k):
     def change(model):
         model.estimators_ = [
@@ -202,10 +211,40 @@ PAIR = (np.zeros(N, np.float32), 1.0)
         (
             "MLPRelevanceClassifier",
             changed(weights_={"a": np.zeros(1, int)}),
-            r"weights_\['a'\] is not an array of floats",
+            "weights_ are not those of MLPNetwork",
+        ),
+        (
+            "MLPRelevanceClassifier",
+            with_bias(np.zeros(1, np.float32)),
+            r"weights_\['hidden0.bias'\] is not a float32 array of shape \(512,\)",
+        ),
+        (
+            "MLPRelevanceClassifier",
+            with_bias(np.zeros(512)),
+            r"weights_\['hidden0.bias'\] is not a float32 array",
+        ),
+        (
+            "MLPRelevanceClassifier",
+            changed(network_=MLPNetwork(8, 4, "512", 2, 0.5)),
+            "network_ has n_units='512'",
+        ),
+        (
+            "MLPRelevanceClassifier",
+            changed(network_=MLPNetwork(8, 4, 512, 10**15, 0.5)),
+            "weights_ are not those of MLPNetwork",
+        ),
+        (
+            "MLkNNClassifier",
+            changed(training_labels_=np.full((120, 4), 255, np.uint8)),
+            "training_labels_ is no indicator",
+        ),
+        (
+            "GaussianNBRelevance",
+            changed(classes_=LabelClasses([np.array(["a"])] * 4)),
+            "classes_ are not 0 and 1 for each label",
         ),
     ],
-    ids=range(43),
+    ids=range(49),
 )
 def test_attributes_that_do_not_fit_together(kind, change, message, models):
     model = copy.copy(models[kind])

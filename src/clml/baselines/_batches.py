@@ -50,7 +50,8 @@ class Features:
         self._X = X if dtype == torch.float64 else single
         self._tensor = None
         if not sp.issparse(X):
-            self._tensor = torch.as_tensor(self._X, dtype=dtype, device=device)
+            # A copy: PyTorch would warn of an array that cannot be written to.
+            self._tensor = torch.tensor(self._X, dtype=dtype, device=device)
 
     def __len__(self) -> int:
         return self._X.shape[0]
@@ -77,6 +78,7 @@ class TrainingRows:
     def __init__(self, part: Part, device: Any):
         torch = import_torch()
         weight = np.ones(len(part.Y)) if part.weight is None else part.weight
+        weight = weight / weight.max()  # whose sum could overflow
         self._features = Features(part.X, device, torch.float32)
         self.y = torch.as_tensor(part.Y, dtype=torch.float32, device=device)
         self.weight = torch.as_tensor(

@@ -26,7 +26,8 @@ class C2AEClassifier(DeepClassifier):
     Labels are encoded into a latent space with orthonormal dimensions and decoded
     again, by a loss that puts positive labels above negative ones; features are mapped
     to where their labels are. Prediction goes from features to the latent space and
-    on to labels.
+    on to labels. Features should be scaled, for instance by a StandardScaler before
+    it in a Pipeline.
 
     Parameters
     ----------
@@ -88,7 +89,12 @@ class C2AEClassifier(DeepClassifier):
 
     #: Of the authors' demonstration.
     PRESETS: ClassVar = {
-        "mirflickr": {"alpha": 0.5, "batch_size": 500, "max_epochs": 50}
+        "mirflickr": {
+            "alpha": 0.5,
+            "batch_size": 500,
+            "max_epochs": 50,
+            "validation_fraction": 1 / 6,
+        }
     }
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -115,6 +121,7 @@ class C2AEClassifier(DeepClassifier):
         patience: int | None = None,
         keep_on_interrupt: bool = False,
         device: str = "cpu",
+        n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ):
@@ -130,6 +137,7 @@ class C2AEClassifier(DeepClassifier):
         self.patience = patience
         self.keep_on_interrupt = keep_on_interrupt
         self.device = device
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ._batches import Batch
-from ._layers import linear, new_linear, symmetric
+from ._layers import Layers, Shapes, linear, linear_shapes, new_linear, symmetric
 from ._torch import Weights, import_torch
 
 if TYPE_CHECKING:
@@ -106,10 +106,15 @@ class C2AENetwork:
         """How many numbers a row needs at most when logits are computed."""
         return self.n_features + 2 * self.n_units + self.n_latent + self.n_outputs
 
-    def initial(self, y: Tensor, weight: Tensor, generator: Generator) -> Weights:
-        """Return random weights, as the authors draw them."""
+    @property
+    def shapes(self) -> Shapes:
+        """The shapes of the weights."""
+        return linear_shapes(self._layers)
+
+    @property
+    def _layers(self) -> Layers:
         D, H, m, K = self.n_features, self.n_units, self.n_latent, self.n_outputs
-        layers = {
+        return {
             "fx.hidden0": (D, H),
             "fx.hidden1": (H, H),
             "fx.latent": (H, m),
@@ -118,8 +123,11 @@ class C2AENetwork:
             "fd.hidden": (m, H),
             "fd.output": (H, K),
         }
+
+    def initial(self, y: Tensor, weight: Tensor, generator: Generator) -> Weights:
+        """Return random weights, as the authors draw them."""
         weights: Weights = {}
-        for name, (n_in, n_out) in layers.items():
+        for name, (n_in, n_out) in self._layers.items():
             if "hidden" in name:
                 intervals = symmetric(0.01), (0.0, 0.1)
             else:

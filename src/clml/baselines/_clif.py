@@ -22,14 +22,18 @@ from ._label_graph import (
     SLOPE,
     embed_labels,
     graph_loss,
+    label_encoder_shapes,
     label_graph,
     new_label_encoder,
 )
 from ._layers import (
+    Layers,
+    Shapes,
     kaiming_interval,
     label_cross_entropy,
     label_outputs,
     linear,
+    linear_shapes,
     new_linear,
     row_mean,
 )
@@ -82,6 +86,25 @@ class CLIFNetwork:
         """How many numbers a row needs at most when logits are computed."""
         return self.n_features + 2 * self.n_units * (self.n_labels + 1)
 
+    @property
+    def shapes(self) -> Shapes:
+        """The shapes of the weights."""
+        return {
+            **label_encoder_shapes(self.n_labels, self.embedding_dim),
+            **linear_shapes({"gate": (self.embedding_dim, self.n_units)}),
+            **linear_shapes(self._feature_layers),
+            **linear_shapes({"output": (self.n_units, self.n_labels)}),
+        }
+
+    @property
+    def _feature_layers(self) -> Layers:
+        names = [*(f"features{layer}" for layer in range(self.n_feature_layers))]
+        sizes = [self.n_features, *[self.n_units] * self.n_feature_layers]
+        return {
+            name: (n_in, self.n_units)
+            for name, n_in in zip([*names, "shared"], sizes, strict=True)
+        }
+
     def initial(self, y: Tensor, weight: Tensor, generator: Generator) -> Weights:
         """Return random weights, and the graph of the training labels."""
         weights = new_label_encoder(
@@ -95,18 +118,15 @@ class CLIFNetwork:
             weight=kaiming_interval(self.embedding_dim, slope=1),
             bias=(0.0, 0.0),
         )
-        layers = [f"features{layer}" for layer in range(self.n_feature_layers)]
-        n_in = self.n_features
-        for name in [*layers, "shared"]:
+        for name, (n_in, n_out) in self._feature_layers.items():
             weights |= new_linear(
                 name,
                 n_in,
-                self.n_units,
+                n_out,
                 generator,
                 weight=kaiming_interval(n_in, SLOPE),
                 bias=BIAS_INTERVAL,
             )
-            n_in = self.n_units
         return weights | new_linear("output", self.n_units, self.n_labels, generator)
 
     def loss(self, weights: Weights, batch: Batch, generator: Generator) -> Tensor:
@@ -140,7 +160,8 @@ class CLIFClassifier(DeepClassifier):
     Hang and Zhang (2022). Which labels come together in the training rows is a graph;
     a graph network embeds the labels so that their cosines resemble it. Each embedding
     becomes a gate in [0, 1] for every unit of a layer of features, and what passes is
-    classified, with a classifier a label. All of it is trained at once.
+    classified, with a classifier a label. All of it is trained at once. Features
+    should be scaled, for instance by a StandardScaler before it in a Pipeline.
 
     Parameters
     ----------
@@ -225,6 +246,7 @@ class CLIFClassifier(DeepClassifier):
         patience: int | None = None,
         keep_on_interrupt: bool = False,
         device: str = "cpu",
+        n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ):
@@ -240,6 +262,7 @@ class CLIFClassifier(DeepClassifier):
         self.patience = patience
         self.keep_on_interrupt = keep_on_interrupt
         self.device = device
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 

@@ -27,9 +27,9 @@ def cross_entropy(
 
 
 def f1_sum(logits: NDArray, Y: NDArray, weight: NDArray | None = None) -> Criteria:
-    """Micro-F1 plus macro-F1 at probability 0.5, as losses: C2AE's rule."""
+    """Loss of micro-F1 plus that of macro-F1, at probability 0.5: C2AE's rule."""
     values = _losses(logits, Y, weight, "micro_f1", "macro_f1")
-    return {"micro_plus_macro_f1": values["micro_f1"] + values["macro_f1"]}
+    return {"micro_f1_and_macro_f1": values["micro_f1"] + values["macro_f1"]}
 
 
 def _losses(

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
+from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from .._multilabel import MultiLabelMixin
 from .._rows import FitRows
@@ -23,15 +24,21 @@ from .._sklearn_compat import (
     with_callbacks,
 )
 from ._batches import Features
-from ._torch import as_tensors, find_device, import_torch
+from ._torch import as_tensors, cpu_threads, find_device, import_torch
 from ._training import Network, Plan, Training, network_logits
+
+# Standardised, normalised and indicator columns have a deviation of at most 1.
+_WIDEST = 10.0
 
 _SHARED_PARAMETERS = """
     max_epochs : int, default={max_epochs}
         Passes over the training rows. The weights of the best one are kept.
     batch_size : int, default={batch_size}
+        Rows of a step; all of them if there are fewer.
     learning_rate : float, default={learning_rate}
+        Of the optimiser.
     weight_decay : float, default={weight_decay}
+        How strongly weights are drawn to 0.
     validation_fraction : float in [0, 1), default=0.2
         Share of the rows, stratified, that epochs are judged on and that do not train.
         With 0 all rows train and the last epoch is kept. Not used if ``fit`` is given
@@ -44,22 +51,27 @@ _SHARED_PARAMETERS = """
     device : str, default="cpu"
         "cpu", "cuda", "cuda:1" and so on, or "auto": a GPU where there is one. It may
         be changed after fitting.
+    n_jobs : int, default=None
+        Threads on the CPU. None is one thread, -1 all cores.
     random_state : int, RandomState instance or None, default=None
         Decides validation rows, first weights, batches and noise. On a CPU the same
-        number gives the same model.
+        number, with the same ``n_jobs``, gives the same model.
     verbose : int, default=0
-        1 prints a line an epoch."""
+        1 prints a line an epoch, with losses: smaller is better."""
 
 _SHARED_ATTRIBUTES = """
     weights_ : dict of str to float32 array
         The weights of the best epoch.
     best_epoch_ : int
-        Its number, from 1.
+        Its number, from 1; 0 after an interrupt before any was complete.
     n_epochs_ : int
         How many there were.
     history_ : dict of str to array
-        Per epoch: "train_loss", the criteria on validation rows that decide which is
-        best ("validation_..."; the first that differs decides), "seconds".
+        Per epoch: "train_loss"; "validation_..." for the losses on validation rows that
+        decide which epoch is best, the first that differs; "seconds". Smaller is
+        better throughout: "lrap" is 1 - LRAP.
+    network_ : dataclass
+        The sizes of the network and the settings that are part of it.
     interrupted_ : bool
     classes_ : list of arrays, or array of shape (2,)
     label_names_ : array of str, shape (K,)
@@ -79,7 +91,8 @@ _FIT_DOC = """Train the network.
             Row weights in the loss and in what judges epochs; rows of weight 0 are
             left out.
         X_val, y_val : like X and y, default=None
-            Validation rows; ``validation_fraction`` is then not used.
+            Validation rows; ``validation_fraction`` is then not used. A Pipeline does
+            not scale them, unless it is told to: ``transform_input=["X_val"]``.
 
         Returns
         -------
@@ -102,12 +115,13 @@ class DeepClassifier(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "max_epochs": [Interval(Integral, 1, None, closed="left")],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "learning_rate": [Interval(Real, 0, 1e30, closed="neither")],
         "weight_decay": [Interval(Real, 0, None, closed="left")],
         "validation_fraction": [Interval(Real, 0, 1, closed="left")],
         "patience": [Interval(Integral, 1, None, closed="left"), None],
         "keep_on_interrupt": ["boolean"],
         "device": [str],
+        "n_jobs": [Integral, None],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
@@ -131,16 +145,16 @@ class DeepClassifier(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
         Parameters
         ----------
         name : str
-            A key of ``PRESETS``.
+            A key of ``PRESETS``, in any case.
         **parameters : any
             Further parameters of the constructor; they override the preset.
         """
-        if name not in cls.PRESETS:
+        if name.lower() not in cls.PRESETS:
             raise ValueError(
                 f"{cls.__name__} has no preset {name!r}. There are: "
                 f"{', '.join(sorted(cls.PRESETS)) or 'none'}."
             )
-        return cls(**{**cls.PRESETS[name], **parameters})
+        return cls(**{**cls.PRESETS[name.lower()], **parameters})
 
     def _network(self) -> Network:
         raise TypeError(f"{type(self).__name__} must define _network().")
@@ -164,30 +178,36 @@ class DeepClassifier(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
     ) -> Self:
         device = find_device(self.device)
         rows, seed = self._check_rows_to_fit(X, y, sample_weight, X_val, y_val)
-        self.network_ = self._network()
+        network = self._network()
         n_rows = len(rows.train.Y)
         n_epochs = self._n_epochs(n_rows)
-        training = Training(
-            self.network_,
-            self._plan(n_rows),
-            rows.train,
-            rows.validation,
-            seed,
-            device,
-        )
-        callbacks = EpochCallbacks(
-            self,
-            X,
-            y,
-            {} if sample_weight is None else {"sample_weight": sample_weight},
-            n_epochs,
-            lambda: _fitted_attributes(training),
-        )
-        interrupt = callbacks.run_epochs(n_epochs, lambda: self._epoch(training))
-        self.__dict__.update(_fitted_attributes(training))
+        with cpu_threads(self.n_jobs):
+            training = Training(
+                network,
+                self._plan(n_rows),
+                rows.train,
+                rows.validation,
+                seed,
+                device,
+            )
+            callbacks = EpochCallbacks(
+                self,
+                X,
+                y,
+                {} if sample_weight is None else {"sample_weight": sample_weight},
+                n_epochs,
+                lambda: _fitted_attributes(network, training),
+            )
+            interrupt = callbacks.run_epochs(n_epochs, lambda: self._epoch(training))
+        self.__dict__.update(_fitted_attributes(network, training))
         self.interrupted_ = interrupt is not None
         if interrupt is not None and not self.keep_on_interrupt:
             raise interrupt
+        if not training.best.epoch:
+            warn_user(
+                "The fit was interrupted before its first epoch was complete: the "
+                "weights are random."
+            )
         callbacks.end_fit()
         return self
 
@@ -206,6 +226,7 @@ class DeepClassifier(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
             generator = np.random.default_rng([*seed, 0])
             train, validation = train.split(float(self.validation_fraction), generator)
         self._warn_constant(train.Y)
+        _warn_unscaled(train.X)
         return FitRows(train, validation), seed
 
     def _epoch(self, training: Training) -> bool:
@@ -214,16 +235,17 @@ class DeepClassifier(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
         done = len(training.history)
         if self.verbose:
             print(_epoch_line(done, record, training.best.epoch), flush=True)
-        if not math.isfinite(record["train_loss"]):
-            if training.best.epoch == 0:
+        if training.diverged:
+            problem = (
+                f"Training diverged in epoch {done}: a loss or a weight was not finite"
+            )
+            if not training.best.epoch:
                 raise ValueError(
-                    f"The training loss was {record['train_loss']} in the first epoch. "
-                    "X may be out of range (scale it), or learning_rate "
+                    f"{problem}. X may be out of range (scale it), or learning_rate "
                     f"({self.learning_rate}) too large."
                 )
             warn_user(
-                f"The training loss was {record['train_loss']} in epoch {done}, which "
-                "ends the fit. The weights are those of the best epoch, "
+                f"{problem}. The weights are those of the best epoch before, "
                 f"{training.best.epoch}. A smaller learning_rate may help."
             )
             return True
@@ -235,15 +257,32 @@ class DeepClassifier(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
         # it.
         torch = import_torch()
         device = find_device(self.device)
-        weights = as_tensors(self.weights_, device, torch.float64)
-        return network_logits(
-            self.network_, weights, Features(X, device, torch.float64)
+        with cpu_threads(self.n_jobs):
+            weights = as_tensors(self.weights_, device, torch.float64)
+            features = Features(X, device, torch.float64)
+            return network_logits(self.network_, weights, features)
+
+
+def _warn_unscaled(X: Any) -> None:
+    """Warn of features whose spread shows that nobody scaled them."""
+    if sp.issparse(X):
+        variance = mean_variance_axis(X, axis=0)[1]
+    else:
+        variance = X.var(axis=0)
+    widest = int(np.argmax(variance))
+    deviation = float(np.sqrt(variance[widest]))
+    if deviation > _WIDEST:
+        warn_user(
+            f"X is not scaled: column {widest} has a standard deviation of "
+            f"{deviation:.3g}. This network does not scale by itself and learns little "
+            "from such features; put a StandardScaler before it, in a Pipeline."
         )
 
 
-def _fitted_attributes(training: Training) -> dict[str, Any]:
+def _fitted_attributes(network: Network, training: Training) -> dict[str, Any]:
     history = training.history
     return {
+        "network_": network,
         "weights_": training.best.weights,
         "best_epoch_": training.best.epoch,
         "n_epochs_": len(history),

@@ -40,7 +40,8 @@ class DELAClassifier(DeepClassifier):
     Rows are encoded to a latent vector. For every label a gate at each latent
     dimension says whether it is noisy in training; the label's classifier must be
     right all the same, and so comes to use the dimensions that are informative for it.
-    Predictions have no noise. Features should be scaled.
+    Predictions have no noise. Features should be scaled, for instance by a
+    StandardScaler before it in a Pipeline.
 
     Parameters
     ----------
@@ -183,6 +184,7 @@ class DELAClassifier(DeepClassifier):
         patience: int | None = None,
         keep_on_interrupt: bool = False,
         device: str = "cpu",
+        n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ):
@@ -201,6 +203,7 @@ class DELAClassifier(DeepClassifier):
         self.patience = patience
         self.keep_on_interrupt = keep_on_interrupt
         self.device = device
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 

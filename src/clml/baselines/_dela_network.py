@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ._batches import Batch
 from ._layers import (
+    Shapes,
     constant,
     default_interval,
     dropout,
@@ -14,6 +15,7 @@ from ._layers import (
     label_cross_entropy,
     label_outputs,
     linear,
+    linear_shapes,
     new_linear,
     row_mean,
     symmetric,
@@ -119,6 +121,29 @@ class DELANetwork:
     def activations(self) -> int:
         """How many numbers a row needs at most when logits are computed."""
         return self.n_features + 2 * self.wide + self.latent_dim + self.n_labels
+
+    @property
+    def shapes(self) -> Shapes:
+        """The shapes of the weights."""
+        D, K, L = self.n_features, self.n_labels, self.latent_dim
+        narrow, wide = self.narrow, self.wide
+        return {
+            **linear_shapes(
+                {
+                    "encoder0": (D, narrow),
+                    "encoder1": (narrow, wide),
+                    "encoder2": (wide, narrow),
+                    "mean": (narrow, L),
+                    "log_variance": (narrow, L),
+                    "gate": (L, L),
+                    "decoder_x": (D, narrow),
+                    "decoder1": (narrow, wide),
+                    "output": (wide, K),
+                }
+            ),
+            "gate.table": (K, L),
+            "decoder_z.weight": (narrow, L),
+        }
 
     def initial(self, y: Tensor, weight: Tensor, generator: Generator) -> Weights:
         """Return random weights."""

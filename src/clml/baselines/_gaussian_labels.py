@@ -19,6 +19,9 @@ CERTAIN = 1e30
 # In `constant_`: the label varies, and a model predicts it.
 VARIES = -1
 
+# Beside the largest one, 1.
+_SMALLEST_WEIGHT = 1e-300
+
 # What a block of dense rows may take while it is predicted.
 _BLOCK_BYTES = 64 * 2**20
 
@@ -33,6 +36,30 @@ def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
     """Cut rows so that a block of float64 with these columns stays in its bound."""
     size = max(_BLOCK_BYTES // (8 * n_columns), 1)
     return (slice(i, min(i + size, n_rows)) for i in range(0, n_rows, size))
+
+
+def check_spread(X: NDArray[np.float64]) -> None:
+    """Refuse features whose variances are beyond floats, so that nothing is learnt."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        largest = X.var(axis=0).max()
+    if not np.isfinite(largest) or (largest == 0 and np.ptp(X, axis=0).any()):
+        raise ValueError(
+            "X must have variances that float64 can hold, got values up to "
+            f"{np.abs(X).max():.2g} in absolute value. Scale X first."
+        )
+
+
+def comparable(weight: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
+    """Return weights over the largest; refuse what then vanishes beside it."""
+    if weight is None:
+        return None
+    weight = weight / weight.max()
+    if weight.min() < _SMALLEST_WEIGHT:
+        raise ValueError(
+            "sample_weight must not span more than 300 orders of magnitude; use 0 for "
+            "rows that are not to count."
+        )
+    return weight
 
 
 def constant_values(Y: NDArray[np.uint8]) -> NDArray[np.int8]:

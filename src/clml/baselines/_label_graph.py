@@ -9,7 +9,14 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from ._layers import constant, kaiming_interval, linear, new_linear
+from ._layers import (
+    Shapes,
+    constant,
+    kaiming_interval,
+    linear,
+    linear_shapes,
+    new_linear,
+)
 from ._torch import Weights, import_torch
 
 if TYPE_CHECKING:
@@ -92,7 +99,9 @@ def new_label_encoder(
     n_in, n_hidden = len(graph), math.ceil(embedding_dim / 2)
     weights: Weights = {
         "graph": graph,
-        "label_input": torch.randn(graph.shape, generator=generator),
+        "label_input": torch.randn(
+            graph.shape, generator=generator, dtype=torch.float32, device="cpu"
+        ),
     }
     for layer in range(_N_LAYERS):
         name = f"gin{layer}"
@@ -109,6 +118,23 @@ def new_label_encoder(
             weights |= _new_node_norm(f"{name}.norm{part}", n_out)
             n_in = n_out
     return weights
+
+
+def label_encoder_shapes(n_labels: int, embedding_dim: int) -> Shapes:
+    """Return the shapes of what :func:`new_label_encoder` makes."""
+    n_hidden, n_in = math.ceil(embedding_dim / 2), n_labels
+    shapes: Shapes = {
+        "graph": (n_labels, n_labels),
+        "label_input": (n_labels, n_labels),
+    }
+    for layer in range(_N_LAYERS):
+        shapes[f"gin{layer}.epsilon"] = ()
+        for part, n_out in enumerate((n_hidden, embedding_dim)):
+            shapes |= linear_shapes({f"gin{layer}.linear{part}": (n_in, n_out)})
+            for name in ("scale", "shift", "mean", "variance"):
+                shapes[f"gin{layer}.norm{part}.{name}"] = (n_out,)
+            n_in = n_out
+    return shapes
 
 
 def embed_labels(weights: Weights, *, training: bool) -> Tensor:
@@ -139,12 +165,11 @@ def gin_layer(
 
 
 def _new_node_norm(name: str, n_units: int) -> Weights:
-    torch = import_torch()
     return {
         f"{name}.scale": constant((n_units,), 1.0),
         f"{name}.shift": constant((n_units,), 0.0),
-        f"{name}.mean": torch.zeros(n_units),
-        f"{name}.variance": torch.ones(n_units),
+        f"{name}.mean": constant((n_units,), 0.0).requires_grad_(False),
+        f"{name}.variance": constant((n_units,), 1.0).requires_grad_(False),
     }
 
 

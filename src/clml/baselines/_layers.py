@@ -11,20 +11,27 @@ if TYPE_CHECKING:
     from torch import Generator, Tensor
 
 Interval = tuple[float, float]
+#: Numbers of inputs and outputs of linear layers, by name.
+Layers = dict[str, tuple[int, int]]
+#: Of weights, by name.
+Shapes = dict[str, tuple[int, ...]]
 
 
 def uniform(shape: tuple[int, ...], interval: Interval, generator: Generator) -> Tensor:
     """Return a tensor to train, drawn from an interval."""
     torch = import_torch()
     low, high = interval
-    drawn = torch.rand(shape, generator=generator) * (high - low) + low
+    # Type and place are said, for users may have changed PyTorch's defaults.
+    drawn = torch.rand(shape, generator=generator, dtype=torch.float32, device="cpu")
+    drawn = drawn * (high - low) + low
     return drawn.requires_grad_()
 
 
 def constant(shape: tuple[int, ...], value: float) -> Tensor:
     """Return a tensor to train that begins as one number."""
     torch = import_torch()
-    return torch.full(shape, value).requires_grad_()
+    start = torch.full(shape, value, dtype=torch.float32, device="cpu")
+    return start.requires_grad_()
 
 
 def symmetric(bound: float) -> Interval:
@@ -70,6 +77,21 @@ def new_linear(
         ),
         f"{name}.bias": uniform((n_out,), bias or default_interval(n_in), generator),
     }
+
+
+def linear_shapes(layers: Layers) -> Shapes:
+    """Return the shapes of what :func:`new_linear` makes.
+
+    Examples
+    --------
+    >>> from clml.baselines._layers import linear_shapes
+    >>> linear_shapes({"hidden": (3, 2)})
+    {'hidden.weight': (2, 3), 'hidden.bias': (2,)}
+    """
+    shapes: Shapes = {}
+    for name, (n_in, n_out) in layers.items():
+        shapes |= {f"{name}.weight": (n_out, n_in), f"{name}.bias": (n_out,)}
+    return shapes
 
 
 def linear(weights: Weights, name: str, x: Tensor) -> Tensor:

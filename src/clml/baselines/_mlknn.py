@@ -97,9 +97,10 @@ class MLkNNClassifier(MultiLabelMixin, BaseEstimator):
         its probability together with that of the evidence, not normalised, as
         scikit-multilearn 0.2.0 does. Decisions and ``decision_function`` do not
         depend on it.
-    metric : {"euclidean", "manhattan", "cosine"}, default="euclidean"
+    metric : {"euclidean", "manhattan"}, default="euclidean"
         The distance. Features count by their scale: scale them before, this estimator
-        does not.
+        does not. Rows that a Normalizer has scaled to length 1 are compared by the
+        cosine of their angle.
     algorithm : {"auto", "ball_tree", "kd_tree", "brute"}, default="auto"
         How neighbours are searched; see `sklearn.neighbors.NearestNeighbors`. The
         result is the same for any.
@@ -155,10 +156,10 @@ class MLkNNClassifier(MultiLabelMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "smoothing": [Interval(Real, 0, None, closed="neither")],
+        "smoothing": [Interval(Real, 0, 1e100, closed="neither")],
         "include_self": ["boolean"],
         "probability": [StrOptions({"posterior", "joint"})],
-        "metric": [StrOptions({"euclidean", "manhattan", "cosine"})],
+        "metric": [StrOptions({"euclidean", "manhattan"})],
         "algorithm": [StrOptions({"auto", "ball_tree", "kd_tree", "brute"})],
         "n_jobs": [Integral, None],
     }

@@ -22,6 +22,8 @@ from .._multilabel import MultiLabelMixin
 from .._sklearn_compat import fit_context
 from ._gaussian_labels import (
     VARIES,
+    check_spread,
+    comparable,
     constant_values,
     dense_rows,
     fit_label,
@@ -155,10 +157,11 @@ class GaussianNBRelevance(_GaussianNBLabels):
         """
         part = self._training_rows(X, y, sample_weight)
         self._warn_constant(part.Y)
-        rows = dense_rows(part.X)
+        rows, weight = dense_rows(part.X), comparable(part.weight)
+        check_spread(rows)
         self.constant_ = constant_values(part.Y)
         self.estimators_ = [
-            fit_label(rows, part.Y[:, k], part.weight, self.var_smoothing)
+            fit_label(rows, part.Y[:, k], weight, self.var_smoothing)
             if value == VARIES
             else None
             for k, value in enumerate(self.constant_)
@@ -277,13 +280,15 @@ class GaussianNBChain(_GaussianNBLabels):
         self._warn_constant(part.Y)
         n_features = part.X.shape[1]
         rows = np.concatenate([dense_rows(part.X), part.Y[:, self.order_]], axis=1)
+        check_spread(rows[:, :n_features])
+        weight = comparable(part.weight)
         self.constant_ = constant_values(part.Y)
         self.estimators_: list[GaussianNB | None] = [None] * self.n_labels_
         for position, k in enumerate(self.order_):
             if self.constant_[k] == VARIES:
                 seen = rows[:, : n_features + position]
                 self.estimators_[k] = fit_label(
-                    seen, part.Y[:, k], part.weight, self.var_smoothing
+                    seen, part.Y[:, k], weight, self.var_smoothing
                 )
         return self
 

@@ -55,7 +55,7 @@ def nearest_rows(
     Parameters
     ----------
     search : NearestNeighbors
-        Fitted to the training rows; metric "euclidean", "manhattan" or "cosine".
+        Fitted to the training rows; metric "euclidean" or "manhattan".
     training : float64 array or CSR (N, D)
         As returned by :func:`searchable`.
     rows : array-like or CSR (n, D), or None
@@ -89,7 +89,7 @@ def nearest_rows(
     for block in _blocks(unsettled, training.shape[0]):
         own = block if rows is None else None
         table = compared.distances(queries[block], n_neighbors, own)
-        nearest[block] = _first_of_nearest(table, n_neighbors, compared.floor)
+        nearest[block] = _first_of_nearest(table, n_neighbors)
     return nearest
 
 
@@ -104,6 +104,12 @@ def _like(training: Any, rows: Any) -> Any:
 
 def _check_squares(rows: Any) -> None:
     norms = row_norms(rows, squared=True)
+    values = rows.data if sp.issparse(rows) else rows
+    if values.any() and norms.max() < np.finfo(np.float64).tiny:
+        raise ValueError(
+            "X must have values whose squares are numbers for Euclidean distances, got "
+            f"none above {np.abs(values).max():.2g} in absolute value. Scale X first."
+        )
     # Sums of a few of them must be finite, too.
     large = ~(norms < np.finfo(np.float64).max / 8)
     if large.any():
@@ -119,14 +125,6 @@ def _rounding(n_features: int) -> float:
     return 4 * (n_features + 4) * float(np.finfo(np.float64).eps)
 
 
-def _scale_floor(metric: str) -> float:
-    """Scale that ties are relative to at least.
-
-    A cosine distance is 1 minus something, so its error does not shrink with it.
-    """
-    return 1.0 if metric == "cosine" else 0.0
-
-
 def _is_settled(
     distances: NDArray[np.float64], k: int, queries: Any, metric: str
 ) -> NDArray[np.bool_]:
@@ -137,8 +135,7 @@ def _is_settled(
         kth, following = kth**2, following**2
         # Of either square, if |y| < 2|x|; that of farther rows is a matter of _CLEAR.
         error = 10 * _rounding(queries.shape[1]) * row_norms(queries, squared=True)
-    clear = _CLEAR * np.maximum(following, _scale_floor(metric))
-    return following - kth > clear + error
+    return following - kth > _CLEAR * following + error
 
 
 def _blocks(rows: NDArray[np.int64], n_training: int) -> Iterator[NDArray[np.int64]]:
@@ -161,7 +158,6 @@ class _Compared:
     metric: str
     norms: NDArray[np.float64]
     whole: bool
-    floor: float
 
     @classmethod
     def with_training(cls, training: Any, metric: str) -> _Compared:
@@ -171,7 +167,6 @@ class _Compared:
             metric=metric,
             norms=row_norms(training, squared=True),
             whole=_is_whole(training),
-            floor=_scale_floor(metric),
         )
 
     @property
@@ -237,12 +232,10 @@ def _sharpen(
         squares[i[pair], j[pair]] = row_norms(difference, squared=True)
 
 
-def _first_of_nearest(
-    distances: NDArray[np.float64], k: int, floor: float
-) -> NDArray[np.int64]:
+def _first_of_nearest(distances: NDArray[np.float64], k: int) -> NDArray[np.int64]:
     """Return the columns (n, k) of the k smallest, the first ones of those tied."""
     kth = np.partition(distances, k - 1, axis=1)[:, k - 1 : k]
-    tolerance = _TIED * np.maximum(kth, floor)
+    tolerance = _TIED * kth
     nearer = distances < kth - tolerance
     tied = (distances <= kth + tolerance) & ~nearer
     missing = k - nearer.sum(axis=1, keepdims=True)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
@@ -36,10 +39,12 @@ def find_device(name: str) -> Any:
         name = "cuda" if has_gpu else "cpu"
     try:
         device = torch.device(name)
-    except RuntimeError as error:
+    except RuntimeError:
+        device = None
+    if device is None or device.type not in ("cpu", "cuda"):
         raise ValueError(
             f"device must be 'auto', 'cpu', 'cuda' or 'cuda:<number>', got {name!r}."
-        ) from error
+        )
     if device.type == "cuda":
         n_gpus = torch.cuda.device_count() if has_gpu else 0
         if (device.index or 0) >= n_gpus:
@@ -48,6 +53,25 @@ def find_device(name: str) -> Any:
                 "Use device='cpu', or 'auto' for a GPU where there is one."
             )
     return device
+
+
+@contextmanager
+def cpu_threads(n_jobs: int | None) -> Iterator[None]:
+    """Let PyTorch have so many threads on the CPU, and no others, for a while.
+
+    Sums are rounded differently by different numbers of threads: what a seed gives
+    should not depend on how many a machine has. And on busy cores threads that wait
+    for each other are many times slower than one.
+    """
+    if n_jobs == 0:
+        raise ValueError("n_jobs must be a number of threads, -1 or None, got 0.")
+    torch = import_torch()
+    before = torch.get_num_threads()
+    torch.set_num_threads(effective_n_jobs(n_jobs))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def as_arrays(weights: Weights) -> Arrays:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from .._rows import Part
 from ._batches import Batch, Features, TrainingRows
+from ._layers import Shapes
 from ._torch import Arrays, Weights, as_arrays, import_torch
 
 if TYPE_CHECKING:
@@ -31,6 +32,11 @@ class Network(Protocol):
     @property
     def activations(self) -> int:
         """How many numbers a row needs at most when logits are computed."""
+        ...
+
+    @property
+    def shapes(self) -> Shapes:
+        """The shapes of the weights, known without making any."""
         ...
 
     def initial(self, y: Tensor, weight: Tensor, generator: Generator) -> Weights:
@@ -135,6 +141,8 @@ class Training:
     Attributes
     ----------
     best : Best
+    diverged : bool
+        Whether a loss or a weight of the last epoch was not finite.
     history : list of dict
         One record an epoch.
     """
@@ -171,6 +179,7 @@ class Training:
         for group in self._optimiser.param_groups:
             group["initial_lr"] = group["lr"]
         self.best = Best(0, as_arrays(self._weights))
+        self.diverged = False
         self.history: list[dict[str, float]] = []
 
     def epoch(self) -> dict[str, float]:
@@ -183,20 +192,29 @@ class Training:
         """
         began = time.perf_counter()
         record = {"train_loss": self._pass()}
-        is_best, criteria = bool(np.isfinite(record["train_loss"])), None
-        if self._validation is not None:
-            logits = network_logits(self._network, self._weights, self._features)
-            criteria = self._plan.judge(
-                logits, self._validation.Y, self._validation.weight
-            )
-            record |= {f"validation_{name}": v for name, v in criteria.items()}
-            is_best = is_best and better(criteria, self.best.criteria)
-        if is_best:
-            # One assignment, so that an interrupt leaves the old or the new best.
-            self.best = Best(len(self.history) + 1, as_arrays(self._weights), criteria)
+        criteria = self._judge()
+        record |= {f"validation_{name}": v for name, v in (criteria or {}).items()}
+        self.diverged = not (
+            np.isfinite(list(record.values())).all() and self._finite()
+        )
         record["seconds"] = time.perf_counter() - began
         self.history.append(record)
+        if not self.diverged and (
+            criteria is None or better(criteria, self.best.criteria)
+        ):
+            # One assignment, so that an interrupt leaves the old or the new best.
+            self.best = Best(len(self.history), as_arrays(self._weights), criteria)
         return record
+
+    def _judge(self) -> Criteria | None:
+        """Return the criteria of the present weights, if there are validation rows."""
+        if self._validation is None:
+            return None
+        logits = network_logits(self._network, self._weights, self._features)
+        return self._plan.judge(logits, self._validation.Y, self._validation.weight)
+
+    def _finite(self) -> bool:
+        return all(bool(w.isfinite().all()) for w in self._weights.values())
 
     def _pass(self) -> float:
         """Train on every batch; return the mean loss."""
@@ -205,15 +223,16 @@ class Training:
         rows, size = len(self._rows), min(plan.batch_size, len(self._rows))
         n_batches = -(-rows // size)
         # Summed on the device: reading a loss would wait for it.
-        total = torch.zeros((), device=self._rows.y.device)
+        total = torch.zeros((), dtype=torch.float32, device=self._rows.y.device)
         batches = self._rows.batches(size, self._order, equal=plan.equal_batches)
         for i, batch in enumerate(batches):
             rate = plan.rate(done + i / n_batches)
             for group in self._optimiser.param_groups:
                 group["lr"] = group["initial_lr"] * rate
             self._optimiser.zero_grad()
-            loss = self._network.loss(self._weights, batch, self._noise)
-            loss.backward()
+            with torch.enable_grad():  # whatever the caller has switched off
+                loss = self._network.loss(self._weights, batch, self._noise)
+                loss.backward()
             self._optimiser.step()
             total += loss.detach()
         return float(total) / n_batches

@@ -7,6 +7,7 @@ would have them read memory that is not theirs.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
 from numbers import Integral, Real
 from typing import Any
 
@@ -110,7 +111,12 @@ def _check_labels(estimator: Any) -> dict[str, int]:
     classes = _find_a((LabelClasses, np.ndarray), estimator, "classes_")
     expected = (n_labels,) if isinstance(classes, LabelClasses) else (2,)
     _require(classes.shape == expected, f"classes_ has shape {classes.shape}")
-    if isinstance(classes, np.ndarray):
+    if isinstance(classes, LabelClasses):
+        _require(
+            all(isinstance(c, np.ndarray) and c.tolist() == [0, 1] for c in classes),
+            "classes_ are not 0 and 1 for each label",
+        )
+    else:
         _require(n_labels == 1, "classes_ is that of one label")
     if hasattr(estimator, "feature_names_in_"):
         names = estimator.feature_names_in_
@@ -197,17 +203,40 @@ def _check_mlknn(estimator: Any, lengths: Mapping[str, int]) -> None:
         lengths["N"] >= lengths["k + 1"] - 1 >= 1,
         "there must be as many training rows as neighbours",
     )
+    labels = estimator.training_labels_
+    _require(
+        labels.dtype == np.uint8 and bool((labels <= 1).all()),
+        "training_labels_ is no indicator",
+    )
 
 
 def _check_deep(estimator: Any, lengths: Mapping[str, int]) -> None:
+    network = _find(estimator, "network_")
+    _require(is_dataclass(network), "network_ is none")
+    for field in fields(network):
+        value = getattr(network, field.name)
+        _require(
+            type(value).__name__ == field.type and value >= 0,
+            f"network_ has {field.name}={value!r}",
+        )
     for name, expected in (("n_features", "D"), ("n_labels", "K")):
-        found = _find(estimator, f"network_.{name}")
+        found = _find(network, name)
         _require(found == lengths[expected], f"network_ has {name}={found!r}")
     _check_history(estimator)
-    for name, weights in _find_a(dict, estimator, "weights_").items():
+    weights = _find_a(dict, estimator, "weights_")
+    # Names of as many layers as a file says would take any amount of memory.
+    layers = max(getattr(network, n, 0) for n in ("n_layers", "n_feature_layers"))
+    _require(
+        layers <= len(weights) and set(weights) == set(network.shapes),
+        f"weights_ are not those of {network}",
+    )
+    for name, shape in network.shapes.items():
+        found = weights[name]
         _require(
-            isinstance(weights, np.ndarray) and weights.dtype.kind == "f",
-            f"weights_[{name!r}] is not an array of floats",
+            isinstance(found, np.ndarray)
+            and found.dtype == np.float32
+            and found.shape == shape,
+            f"weights_[{name!r}] is not a float32 array of shape {shape}",
         )
 
 

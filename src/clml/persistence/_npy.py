@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 _MAGIC = b"\x93NUMPY\x01\x00"
 _NUMBER = re.compile(r"\|(?:b1|[iu]1)|[<>](?:[iu][248]|f[248])")
-_TEXT = re.compile(r"[<>]U[1-9][0-9]{0,8}")
+_TEXT = re.compile(r"[<>]U[1-9][0-9]{0,5}")
 _HEADER = re.compile(
     rb"\{'descr': '([^']{1,16})', 'fortran_order': (True|False), "
     rb"'shape': \(((?:[0-9]{1,19}, )*[0-9]{1,19},?|)\), \} *\n"
