@@ -7,6 +7,7 @@ and by the test suite with every optional package hidden.
 import numpy as np
 
 from clml import PAPER_SETTINGS, CLMLClassifier
+from clml.baselines import DELAClassifier, GaussianNBChain, MLkNNClassifier
 from clml.lebesgue import lebesgue_contributions
 from clml.losses import loss_values
 
@@ -16,10 +17,16 @@ clf = CLMLClassifier(**PAPER_SETTINGS | {"max_epochs": 3}, random_state=0).fit(X
 assert clf.predict(X).shape == clf.select("lrap").predict_proba(X).shape == (60, 3)
 assert loss_values([[1, 0]], [[1.0, -1.0]]).tolist() == [0.0, 0.0, 0.0]
 assert lebesgue_contributions([[0.5, 0.5]]).tolist() == [0.25]
-try:
-    CLMLClassifier(covariance="cma", max_epochs=1).fit(X, Y)
-except ImportError as error:
-    assert "pip install cma" in str(error), error
-else:
-    raise SystemExit("The package cma was to be missing.")
+for baseline in (GaussianNBChain(), MLkNNClassifier()):
+    assert baseline.fit(X, Y).predict(X).shape == Y.shape
+for estimator, package in (
+    (CLMLClassifier(covariance="cma", max_epochs=1), "cma"),
+    (DELAClassifier(max_epochs=1), "'clml[torch]'"),
+):
+    try:
+        estimator.fit(X, Y)
+    except ImportError as error:
+        assert f"pip install {package}" in str(error), error
+    else:
+        raise SystemExit(f"The package {package} was to be missing.")
 print("smoke test passed")

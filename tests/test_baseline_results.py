@@ -70,6 +70,32 @@ def test_plain_network_is_as_good_as_its_prototype(script, rows, dataset, protot
     assert np.mean(means) - prototype < 2 * np.std(means, ddof=1)
 
 
+def test_what_is_said_of_the_rows_out_of_reach():
+    """A network that has seen the test rows is nearer to print than the others."""
+    rows = read(BENCHMARKS / "results" / "tmc_ceiling.csv")
+    found = {r["what"]: r for r in rows}
+    seen = found.pop("plain network that has seen the test rows")
+    honest = [
+        r for what, r in found.items() if what.startswith(("DELA", "CLIF", "plain"))
+    ]
+    assert len(honest) == 5
+    for loss in ("hamming", "lrap", "micro_f1"):
+        printed = [float(t[loss]) for t in TARGETS if t["dataset"] == OUT_OF_REACH]
+        whole = [r for r in honest if "test rows" not in r["what"]]
+        assert min(float(r[loss]) for r in whole) > float(seen[loss]) > min(printed)
+    (least,) = (r for what, r in found.items() if what.startswith("least possible"))
+    assert float(least["hamming"]) > 0.041  # print has 0.040 and 0.041
+
+
+def test_times():
+    """On two cores the deep methods fit yeast within minutes, ML-kNN tmc2007-500."""
+    rows = read(BENCHMARKS / "results" / "baselines_two_cores.csv")
+    seconds = {(r["dataset"], r["method"]): float(r["seconds"]) for r in rows}
+    assert seconds["yeast", "DELA"] < 300
+    assert seconds["yeast", "CLIF"] < 300
+    assert seconds["tmc2007-500", "MLkNN"] < 60
+
+
 def test_targets_of_the_paper_are_the_papers():
     printed = {
         (r["dataset"].lower(), r["method"]): r

@@ -131,6 +131,12 @@ def check_inputs_not_modified(estimator, X, Y):
         np.testing.assert_array_equal(now, then)
 
 
+def check_lists_of_labels(estimator, X, Y):
+    """A natural mistake, which says what to do."""
+    with pytest.raises(ValueError, match="MultiLabelBinarizer"):
+        clone(estimator).fit(X[:3], [[0, 1], [2], []])
+
+
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize(
     "check",
@@ -141,6 +147,7 @@ def check_inputs_not_modified(estimator, X, Y):
         check_sparse_equals_dense,
         check_same_seed_same_model,
         check_inputs_not_modified,
+        check_lists_of_labels,
     ],
 )
 def test_our_checks(estimator, check, small_data):

@@ -268,7 +268,8 @@ def _warn_unscaled(X: Any) -> None:
     if sp.issparse(X):
         variance = mean_variance_axis(X, axis=0)[1]
     else:
-        variance = X.var(axis=0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            variance = X.var(axis=0, dtype=np.float64)
     widest = int(np.argmax(variance))
     deviation = float(np.sqrt(variance[widest]))
     if deviation > _WIDEST:

@@ -30,7 +30,7 @@ def save(estimator: Any, path: PathLike) -> None:
         Fitted or not. Not saved are callbacks, metadata requests, and the search that
         ``warm_start`` would continue: the loaded estimator starts a new one.
     path : str or path
-        The file, of any suffix. One that exists is replaced.
+        The file, of any suffix. One that exists is replaced, a link too.
 
     Raises
     ------
@@ -62,7 +62,9 @@ def save(estimator: Any, path: PathLike) -> None:
     if not isinstance(estimator, MultiLabelMixin):
         raise TypeError(
             "estimator must be one of this library, "
-            f"got {type(estimator).__module__}.{type(estimator).__qualname__}."
+            f"got {type(estimator).__module__}.{type(estimator).__qualname__}. "
+            "Of a Pipeline save the last step here, and the steps before it by other "
+            "means."
         )
     encoder = Encoder()
     try:
