@@ -218,6 +218,8 @@ def test_number_of_threads_is_that_of_n_jobs(data, monkeypatch):
 )
 def test_settings_of_pytorch_do_not_matter(data, estimator):
     expected = clone(estimator).set_params(random_state=0).fit(*data)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(3)
     torch.set_default_dtype(torch.float64)
     try:
         with torch.no_grad(), torch.device("meta"):
@@ -225,6 +227,7 @@ def test_settings_of_pytorch_do_not_matter(data, estimator):
             logits = got.decision_function(data[0])
     finally:
         torch.set_default_dtype(torch.float32)
+        torch.set_num_threads(threads)
     np.testing.assert_array_equal(logits, expected.decision_function(data[0]))
 
 
