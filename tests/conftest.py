@@ -1,5 +1,8 @@
 """Fixtures that several folders share."""
 
+from importlib import import_module
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -23,6 +26,19 @@ def _own_cache(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CLML_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture(scope="session")
+def import_benchmark():
+    """Return what imports a script of ``benchmarks/`` by its name."""
+    folder = str(Path(__file__).parents[1] / "benchmarks")
+
+    def imported(name):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.syspath_prepend(folder)
+            return import_module(name)
+
+    return imported
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,6 @@
 """The committed comparison is complete and says of the deep methods what it should."""
 
 import csv
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -18,13 +17,8 @@ def read(path):
 
 
 @pytest.fixture(scope="module")
-def script():
-    sys.path.insert(0, str(BENCHMARKS))
-    try:
-        import compare_baselines
-    finally:
-        sys.path.remove(str(BENCHMARKS))
-    return compare_baselines
+def script(import_benchmark):
+    return import_benchmark("compare_baselines")
 
 
 @pytest.fixture(scope="module")

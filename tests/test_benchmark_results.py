@@ -1,7 +1,6 @@
 """The committed reproduction holds what the README says of it."""
 
 import csv
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,13 +11,8 @@ SPLITS = {"emotions": 20, "flags": 20, "yeast": 5, "cal500": 5, "enron": 5}
 
 
 @pytest.fixture(scope="module")
-def script():
-    sys.path.insert(0, str(BENCHMARKS))
-    try:
-        import reproduce_paper
-    finally:
-        sys.path.remove(str(BENCHMARKS))
-    return reproduce_paper
+def script(import_benchmark):
+    return import_benchmark("reproduce_paper")
 
 
 @pytest.fixture(scope="module")

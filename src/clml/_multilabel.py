@@ -35,7 +35,8 @@ class MultiLabelMixin(ClassifierMixin):
 
     A 2-D indicator y has ``classes_`` as a list of K arrays [0, 1] and every result
     is (n, K). A 1-D y with two classes is the problem of one label, with the shapes
-    of a plain binary classifier. An estimator defines ``_logits(X)``, (n, K).
+    of a plain binary classifier. An estimator defines ``_logits(X)``, (n, K), and
+    ``_probabilities(X)`` if these are not what the logits say.
 
     Attributes
     ----------
@@ -195,8 +196,12 @@ class MultiLabelMixin(ClassifierMixin):
         array of shape (n, K): the probability of each label; for a 1-D y (n, 2): the
         probability of each class
         """
-        p = expit(self.decision_function(X))
-        return p if isinstance(self.classes_, list) else np.stack([1 - p, p], axis=1)
+        p = self._probabilities(self._check_rows(X))
+        return p if isinstance(self.classes_, list) else np.hstack([1 - p, p])
+
+    def _probabilities(self, X: Any) -> NDArray[np.float64]:
+        """Return (n, K), of checked rows; what logits say unless overridden."""
+        return expit(self._logits(X))
 
     def _logits(self, X: Any) -> NDArray[np.float64]:
         raise TypeError(f"{type(self).__name__} must define _logits().")

@@ -39,15 +39,14 @@ class Features:
     def __init__(self, X: Any, device: Any, dtype: Any):
         torch = import_torch()
         self._device, self._dtype = device, dtype
-        with np.errstate(over="ignore"):
-            single = X.astype(np.float32)
-        finite = np.isfinite(single.data if sp.issparse(single) else single)
-        if not finite.all():
+        values = X.data if sp.issparse(X) else X
+        largest = max(values.max(initial=0), -values.min(initial=0))
+        if largest > np.finfo(np.float32).max:
             raise ValueError(
-                "X must hold values that float32 can hold, got one above "
-                f"{np.finfo(np.float32).max:.2g} in absolute value. Scale X first."
+                "X must hold values that float32 can hold, got "
+                f"{largest:.2g} in absolute value. Scale X first."
             )
-        self._X = X if dtype == torch.float64 else single
+        self._X = X if dtype == torch.float64 else X.astype(np.float32)
         self._tensor = None
         if not sp.issparse(X):
             # A copy: PyTorch would warn of an array that cannot be written to.

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.utils._param_validation import Interval
 
-from .._multilabel import MultiLabelMixin
 from ..losses import loss_values
 from ._batches import Batch
 from ._criteria import ranking_first
@@ -302,10 +301,6 @@ class CLIFClassifier(DeepClassifier):
         self._validate_params()  # the threshold may have changed since fit
         return super()._logits(X) - _log_odds(self.threshold)
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        p = expit(super()._logits(self._check_rows(X)))
-        if isinstance(self.classes_, list):
-            return p
-        return np.stack([1 - p[:, 0], p[:, 0]], axis=1)
-
-    predict_proba.__doc__ = MultiLabelMixin.predict_proba.__doc__
+    def _probabilities(self, X: Any) -> NDArray[np.float64]:
+        # Those of the network: the threshold moves decisions alone.
+        return expit(super()._logits(X))

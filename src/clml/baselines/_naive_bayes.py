@@ -58,23 +58,51 @@ def _chain_order(order: Any, n_labels: int, random_state: Any) -> NDArray[np.int
 class _GaussianNBLabels(MultiLabelMixin, BaseEstimator):
     """A model a label; a subclass says what each is shown."""
 
-    def _logits(self, X: Any) -> NDArray[np.float64]:
-        return self._label_scores(X)[0]
-
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Probabilities of the labels, rounded as GaussianNB rounds them.
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit one model a label.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, D)
+        y : array-like or sparse matrix of shape (n, K), or array-like of shape (n,)
+            An indicator of 0 and 1; or two classes, for the problem of one label.
+        sample_weight : array-like of shape (n,), default=None
+            Row weights in means, variances and class frequencies; rows of weight 0
+            are left out.
 
         Returns
         -------
-        array of shape (n, K): the probability of each label; for a 1-D y (n, 2): the
-        probability of each class
+        self
         """
-        p = self._label_scores(self._check_rows(X))[1]
-        return p if isinstance(self.classes_, list) else np.hstack([1 - p, p])
+        part = self._training_rows(X, y, sample_weight)
+        rows, weight = dense_rows(part.X), comparable(part.weight)
+        check_spread(rows)
+        self.constant_ = constant_values(part.Y)
+        self.estimators_ = self._fit_models(rows, part.Y, weight)
+        self._warn_constant(part.Y)
+        return self
+
+    def _fit_models(
+        self, rows: NDArray, Y: NDArray, weight: NDArray | None
+    ) -> list[GaussianNB | None]:
+        """Return the model of each label, None where it is constant."""
+        raise TypeError(f"{type(self).__name__} must define _fit_models().")
+
+    def _fit_model(
+        self, rows: NDArray, Y: NDArray, k: int, weight: NDArray | None
+    ) -> GaussianNB | None:
+        """Return the model of label k that is shown these columns."""
+        if self.constant_[k] != VARIES:
+            return None
+        return fit_label(rows, Y[:, k], weight, self.var_smoothing)
+
+    def _logits(self, X: Any) -> NDArray[np.float64]:
+        return self._label_scores(X)[0]
+
+    def _probabilities(self, X: Any) -> NDArray[np.float64]:
+        # Rounded as GaussianNB rounds them, which is not how logits would be.
+        return self._label_scores(X)[1]
 
     def _label_scores(self, X: Any) -> NDArray[np.float64]:
         """Return log-odds and probabilities, (2, n, K)."""
@@ -138,35 +166,10 @@ class GaussianNBRelevance(_GaussianNBLabels):
     def __init__(self, *, var_smoothing: float = 1e-9):
         self.var_smoothing = var_smoothing
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit one model a label.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, D)
-        y : array-like or sparse matrix of shape (n, K), or array-like of shape (n,)
-            An indicator of 0 and 1; or two classes, for the problem of one label.
-        sample_weight : array-like of shape (n,), default=None
-            Row weights in means, variances and class frequencies; rows of weight 0
-            are left out.
-
-        Returns
-        -------
-        self
-        """
-        part = self._training_rows(X, y, sample_weight)
-        self._warn_constant(part.Y)
-        rows, weight = dense_rows(part.X), comparable(part.weight)
-        check_spread(rows)
-        self.constant_ = constant_values(part.Y)
-        self.estimators_ = [
-            fit_label(rows, part.Y[:, k], weight, self.var_smoothing)
-            if value == VARIES
-            else None
-            for k, value in enumerate(self.constant_)
-        ]
-        return self
+    def _fit_models(
+        self, rows: NDArray, Y: NDArray, weight: NDArray | None
+    ) -> list[GaussianNB | None]:
+        return [self._fit_model(rows, Y, k, weight) for k in range(self.n_labels_)]
 
     def _label_scores(self, X: Any) -> NDArray[np.float64]:
         scores = np.empty((2, X.shape[0], self.n_labels_))
@@ -258,39 +261,17 @@ class GaussianNBChain(_GaussianNBLabels):
         self.var_smoothing = var_smoothing
         self.random_state = random_state
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the models of the chain.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, D)
-        y : array-like or sparse matrix of shape (n, K), or array-like of shape (n,)
-            An indicator of 0 and 1; or two classes, for the problem of one label.
-        sample_weight : array-like of shape (n,), default=None
-            Row weights in means, variances and class frequencies; rows of weight 0
-            are left out.
-
-        Returns
-        -------
-        self
-        """
-        part = self._training_rows(X, y, sample_weight)
+    def _fit_models(
+        self, rows: NDArray, Y: NDArray, weight: NDArray | None
+    ) -> list[GaussianNB | None]:
         self.order_ = _chain_order(self.order, self.n_labels_, self.random_state)
-        self._warn_constant(part.Y)
-        n_features = part.X.shape[1]
-        rows = np.concatenate([dense_rows(part.X), part.Y[:, self.order_]], axis=1)
-        check_spread(rows[:, :n_features])
-        weight = comparable(part.weight)
-        self.constant_ = constant_values(part.Y)
-        self.estimators_: list[GaussianNB | None] = [None] * self.n_labels_
+        n_features = rows.shape[1]
+        rows = np.concatenate([rows, Y[:, self.order_]], axis=1)
+        models: list[GaussianNB | None] = [None] * self.n_labels_
         for position, k in enumerate(self.order_):
-            if self.constant_[k] == VARIES:
-                seen = rows[:, : n_features + position]
-                self.estimators_[k] = fit_label(
-                    seen, part.Y[:, k], weight, self.var_smoothing
-                )
-        return self
+            seen = rows[:, : n_features + position]
+            models[k] = self._fit_model(seen, Y, k, weight)
+        return models
 
     def _label_scores(self, X: Any) -> NDArray[np.float64]:
         n_rows, n_features = X.shape
