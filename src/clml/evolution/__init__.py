@@ -9,6 +9,7 @@ from ._cma_package import CMAPackage
 from ._constants import default_population_size
 from ._full import FullCMA
 from ._protocol import Strategy
+from ._rank_gradient import RankGradient
 from ._rank_one import RankOneCMA
 from ._ranking import rank_by_fitness
 from ._restore import strategy_from_state
@@ -17,6 +18,7 @@ from ._separable import SeparableCMA
 __all__ = [
     "CMAPackage",
     "FullCMA",
+    "RankGradient",
     "RankOneCMA",
     "SeparableCMA",
     "Strategy",

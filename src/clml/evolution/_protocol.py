@@ -48,7 +48,7 @@ class Strategy(Protocol):
         """Number of `tell` calls done."""
         ...
 
-    def ask(self) -> NDArray[np.float64]:
+    def ask(self) -> NDArray[np.float32] | NDArray[np.float64]:
         """Return the population, shape (population_size, n_parameters)."""
         ...
 

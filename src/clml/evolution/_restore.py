@@ -6,15 +6,18 @@ from typing import Any
 from ._cma_package import CMAPackage
 from ._full import FullCMA
 from ._protocol import Strategy
+from ._rank_gradient import RankGradient
 from ._rank_one import RankOneCMA
 from ._separable import SeparableCMA
 from ._validation import read_kind
 
 __all__ = ["STRATEGIES", "strategy_from_state"]
 
-STRATEGIES: dict[str, type[CMAPackage | FullCMA | RankOneCMA | SeparableCMA]] = {
+STRATEGIES: dict[
+    str, type[CMAPackage | FullCMA | RankGradient | RankOneCMA | SeparableCMA]
+] = {
     strategy.kind: strategy
-    for strategy in (CMAPackage, FullCMA, RankOneCMA, SeparableCMA)
+    for strategy in (CMAPackage, FullCMA, RankGradient, RankOneCMA, SeparableCMA)
 }
 
 
