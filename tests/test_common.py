@@ -4,10 +4,16 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import has_fit_parameter
 
-from clml import CLMLClassifier
+from clml import (
+    CLMLClassifier,
+    LebesgueStackingClassifier,
+    LebesgueTunedClassifier,
+)
 from clml.baselines import (
     C2AEClassifier,
     CLIFClassifier,
@@ -34,16 +40,34 @@ ESTIMATORS = [
     CLIFClassifier(embedding_dim=16, max_epochs=15, learning_rate=3e-3, random_state=0),
     DELAClassifier(latent_dim=8, max_epochs=10, batch_size=32, random_state=0),
     MLPRelevanceClassifier(n_units=64, max_epochs=30, batch_size=32, random_state=0),
+    LebesgueTunedClassifier(
+        ExtraTreesClassifier(10, max_depth=6, random_state=0),
+        cv=2,
+        max_epochs=3,
+        population_size=8,
+        random_state=0,
+    ),
+    LebesgueStackingClassifier(
+        [
+            ("tree", DecisionTreeClassifier(max_depth=4, random_state=0)),
+            ("trees", ExtraTreesClassifier(10, max_depth=6, random_state=0)),
+        ],
+        cv=2,
+        shrinkage=0.5,
+        max_epochs=3,
+        population_size=8,
+        random_state=0,
+    ),
 ]
 
-SPLITS = "an internal validation split is not weight-equivalent"
+SPLITS = "an internal split into validation rows or folds is not weight-equivalent"
 
 
 def expected_failures(estimator):
     failures = {
         "check_classifier_multioutput": "classes_ is a list, as elsewhere for labels"
     }
-    if "validation_fraction" in estimator.get_params():
+    if {"validation_fraction", "cv"} & set(estimator.get_params()):
         for kind in ("dense", "sparse"):
             failures[f"check_sample_weight_equivalence_on_{kind}_data"] = SPLITS
     return failures

@@ -10,7 +10,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from clml._scores import label_scores
+from clml._scores import label_logits, label_scores
 from clml.baselines import MLkNNClassifier
 
 ESTIMATORS = [
@@ -78,3 +78,42 @@ def test_other_targets_and_estimators_are_refused(small_data):
         label_scores(LogisticRegression().fit(X, Y[:, 0]), X, 4)
     with pytest.raises(TypeError, match="neither decision_function nor predict_proba"):
         label_scores(LinearRegression().fit(X, Y), X, 4)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
+def test_logits_are_finite_and_rank_as_scores_do(estimator, small_data):
+    X, Y = small_data
+    scores, logits = (
+        f(estimator.fit(X, Y), X, 4) for f in (label_scores, label_logits)
+    )
+    assert np.isfinite(logits).all()
+    np.testing.assert_array_equal(logits > 0, scores > 0)
+    order = np.argsort(scores, axis=None)
+    assert (np.diff(logits.ravel()[order]) >= 0).all()
+
+
+def test_logits_are_those_of_clipped_probabilities(small_data):
+    X, Y = small_data
+    neighbours = KNeighborsClassifier(4).fit(X, Y)
+    p = label_scores(neighbours, X, 4) + 0.5
+    logits = label_logits(neighbours, X, 4)
+    inside = (p > 0) & (p < 1)
+    np.testing.assert_allclose(1 / (1 + np.exp(-logits[inside])), p[inside])
+    assert logits[p == 0] == pytest.approx(-np.log(599))
+    assert logits[p == 1] == pytest.approx(np.log(599))
+
+
+def test_logits_of_decisions_are_the_decisions(small_data):
+    X, Y = small_data
+    model = OneVsRestClassifier(LogisticRegression()).fit(X, Y)
+    np.testing.assert_array_equal(label_logits(model, X, 4), model.decision_function(X))
+
+
+@pytest.mark.parametrize("classes", [("no", "yes"), (1, 2), (-1, 1)], ids=str)
+def test_two_classes_of_any_name(classes, small_data):
+    """The second is the positive one, as in a decision function."""
+    X, y = small_data[0], np.array(classes)[small_data[1][:, 0]]
+    forest = RandomForestClassifier(5, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(
+        label_scores(forest, X, 1)[:, 0], forest.predict_proba(X)[:, 1] - 0.5
+    )

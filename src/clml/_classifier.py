@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -11,16 +13,50 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ._archive import Archive
-from ._lebesgue_estimator import LebesgueEstimator
+from ._ascent import AscentPlan, Climber, NetworkRows
+from ._lebesgue_estimator import LebesgueEstimator, choose_model
+from ._member_fit import (
+    OutputSettings,
+    evolved_outputs,
+    mapped_networks,
+    member_attributes,
+    plain_outputs,
+)
+from ._members import AscendingMembers, EvolvedMembers, Jury, MemberRun, left_out
 from ._multilabel import column_names
 from ._rows import FitRows, Part, drop_weightless
-from ._search import Fitness, Search
-from ._sklearn_compat import fit_context, with_callbacks
+from ._search import EpochRows, Fitness, Search
+from ._sklearn_compat import EpochCallbacks, fit_context, with_callbacks
+from ._starts import LastLayer, n_before_last, pretrained
 from .engine import NumpyEngine, single_threaded_blas
-from .evolution import CMAPackage, FullCMA, RankOneCMA, SeparableCMA
+from .evolution import (
+    CMAPackage,
+    FullCMA,
+    RankGradient,
+    RankOneCMA,
+    SeparableCMA,
+    Strategy,
+)
 from .lebesgue import Method, Ties
-from .losses import get_losses
+from .losses import Loss, LossSet, RowTargets, get_losses, supports_credit
 from .network import Layout, Scaling, forward
+
+# Rows from which on a wider network and fewer epochs over them are better.
+_MANY_ROWS = 10_000
+# What members that ascend see altogether when rows are many.
+_ROWS_OF_A_RUN = 1_200_000
+# What an epoch of a search for wide networks evaluates.
+_ROWS_OF_AN_EPOCH = 5_000
+_ROWS_AT_A_TIME = 8_192
+# Epochs of a cross-entropy start, and first steps from there and of a rank gradient,
+# in units of ``sigma0``.
+_START = 30
+_STEP_FROM_SURROGATE = 0.05
+_STEP_OF_GRADIENT = 0.1
+# Fitted attributes that only members have.
+_OF_MEMBERS = ("networks_", "shrinkage_", "shift_", "population_size_")
+# Weights from which on sampling with an adapted step size stalls.
+_MANY_WEIGHTS = 10_000
 
 _STRATEGIES: dict[str, Any] = {
     "rank_one": RankOneCMA,
@@ -31,6 +67,10 @@ _STRATEGIES: dict[str, Any] = {
 
 # What a warm start cannot change: the search was built with it.
 _FIXED_BY_SEARCH = (
+    "search",
+    "n_members",
+    "init",
+    "evolve",
     "embedding_dim",
     "n_layers",
     "population_size",
@@ -48,6 +88,8 @@ _FIXED_BY_SEARCH = (
 #: 4 + ⌊3 ln n⌋, no rule for ties, and the final incumbent of Algorithm 1 predicts.
 PAPER_SETTINGS: dict[str, Any] = {
     "losses": ("hamming", "lrap", "micro_f1"),
+    "search": "cma",
+    "n_members": 1,
     "embedding_dim": 20,
     "n_layers": 1,
     "max_epochs": 750,
@@ -68,11 +110,16 @@ PAPER_SETTINGS: dict[str, Any] = {
 class CLMLClassifier(LebesgueEstimator):
     """Multi-label classifier that improves several losses at once, directly.
 
-    A small network whose weights are evolved: every epoch samples a population of
-    networks, computes the losses themselves (no surrogate) for all of them, and
-    moves towards those that contribute most to the Lebesgue measure of the space
-    that the population dominates. What comes out is not one model but a front of
-    them, to choose from after training.
+    Small networks that are trained on the losses themselves, no surrogate in their
+    place, so that the Lebesgue measure of what their losses dominate grows. What comes
+    out is not one model but a front of them, to choose from after training.
+
+    By default several members climb that measure, each without some of the rows, and
+    are averaged; a scale and a bias for each label are then evolved on what members
+    say about rows they never saw. ``search="cma"`` with ``n_members=1`` is the paper's
+    learner: one network whose weights are evolved, every epoch a population of
+    networks ranked by what each contributes to the measure
+    (``CLMLClassifier(**PAPER_SETTINGS)``).
 
     Parameters
     ----------
@@ -80,15 +127,49 @@ class CLMLClassifier(LebesgueEstimator):
         What to minimise, each in [0, 1]; see :func:`clml.losses.list_losses`. A
         function is called as ``f(Y, scores)``: a label is predicted where its score is
         positive, so a metric of decisions is ``lambda Y, S: metric(Y, S > 0)``.
-    embedding_dim : int, default=20
-        Width C of the network, at least 2.
+    search : {"auto", "ascent", "cma", "rank_gradient"}, default="auto"
+        How networks are trained. "ascent": each output of each row is moved a little,
+        the change of the losses is its credit, and the chain rule carries it to the
+        weights; needs losses that are made of row statistics, as all named ones but
+        the areas under curves are. "cma": CMA-ES on the Lebesgue contributions of a
+        population. "rank_gradient": antithetic sampling on the same contributions, for
+        networks of many weights. "auto" is the first where the losses allow it, else
+        one of the others by the number of weights and rows.
+    n_members : int, default=None
+        Networks that are averaged, each trained without some of the rows; None for 16,
+        and for 8 from 10,000 rows on. With one, ``validation_fraction`` of the rows
+        judge.
+    embedding_dim : int, default=None
+        Width C of the network, at least 2; None for 20, the paper's, and for 64 from
+        10,000 rows on.
     n_layers : int, default=1
         Number of hidden layers of C × C weights.
-    max_epochs : int, default=750
-        Generations of the search. With ``warm_start`` each call of ``fit`` adds as
-        many.
-    population_size : int, default=64
-        Candidates an epoch; None for 4 + ⌊3 ln n⌋, n the number of weights.
+    max_epochs : int, default=None
+        Epochs. None for 100 of an ascent (fewer from 10,000 rows on), 750 of CMA-ES,
+        2,000 of a rank gradient. With ``warm_start`` each call of ``fit`` adds as many.
+    init : {"random", "surrogate"}, default="random"
+        Where networks start; "surrogate" from the same network trained on
+        cross-entropy, which large sparse data gains from.
+    evolve : {"all", "last"}, default="all"
+        Which weights are trained on the losses: "last" leaves all but the output layer
+        as ``init`` made them.
+    learning_rate : float, default=None
+        Of an ascent (None for 0.01) and of a rank gradient (None for 0.02).
+    batch_size : int, default=None
+        Rows of a step of an ascent; None for 2·√n, from 32 to 256.
+    smoothing : float, default=0.5
+        How far outputs are moved in an ascent, in units of logits.
+    dropout : float, default=0.0
+        Share of the hidden units that each step of an ascent leaves out.
+    shrinkage : "auto" or float in [0, 1], default="auto"
+        How much of the labels' evolved scales and biases is believed; halves of the
+        judging rows choose it.
+    epoch_rows : "auto" or float, default="auto"
+        Share of the rows, drawn afresh every epoch, that populations are evaluated on;
+        "auto" is all of them, and some 5,000 for a rank gradient.
+    population_size : int, "auto" or None, default="auto"
+        Candidates an epoch and member: 64, or 256 of a rank gradient; None for
+        4 + ⌊3 ln n⌋, n the number of weights.
     ties : {"depth", "layer"} or None, default="depth"
         How candidates with equal contributions are ordered: see
         :func:`clml.lebesgue.fitness_order`.
@@ -104,18 +185,19 @@ class CLMLClassifier(LebesgueEstimator):
         The search distribution; "full" is for small networks, "cma" uses the package
         of that name (extra ``cma``).
     sigma0 : float, default=1.0
-        Initial step size.
+        Initial step size of CMA-ES; a tenth of it is that of a rank gradient.
     validation_fraction : float, default=0.2
-        Share of the rows, stratified, that the front is judged on. With 0 all rows
-        train, the front holds training losses, and the mean of the search
-        distribution predicts.
+        With one member: share of the rows, stratified, that the front is judged on.
+        With 0 all rows train, the front holds training losses, and the mean of the
+        search distribution predicts.
     standardize : bool, default=True
         Whether features are standardised by the training rows' mean and deviation.
         Sparse data stays sparse.
     incumbent : str, default="mean"
         What predicts after ``fit``: "final" (best candidate of the last epoch by its
         fitness, as in Algorithm 1), "mean" (mean of the search distribution), the
-        name of a loss, "knee" or "geometric_mean" (members of the front).
+        name of a loss, "knee" or "geometric_mean" (members of the front). With several
+        members the candidates are maps of their average outputs.
     calibrate : bool, default=True
         Whether logits are divided by a temperature fitted on the validation rows. It
         changes no decision and no ranking.
@@ -148,23 +230,33 @@ class CLMLClassifier(LebesgueEstimator):
     Attributes
     ----------
     front_ : ParetoFront
-        The non-dominated candidates on the validation rows.
-    theta_ : float32 array (n,)
+        The non-dominated candidates on the rows that judge: validation rows, or all
+        rows, each by the members that left it out. Its ``theta`` are weights (m, n) of
+        networks; with members maps (m, 2·K), scales and biases of the labels.
+    theta_ : float32 array (n,), or (members, n)
         The weights that predict.
+    networks_ : float32 array (members, n)
+        With members: their weights before a map.
+    shrinkage_, shift_ : float
+        With members: how much of the evolved maps is believed, and the bias that all
+        labels have in common.
     temperature_ : float
         What their logits are divided by.
     incumbent_ : str or int
         Which they are.
     history_ : dict of arrays
-        Per epoch: ``sigma``, ``measure`` (of the population's training losses),
-        ``archive_measure`` (of the validation archive), ``seconds``; (epochs, o)
-        losses ``incumbent_train``, ``incumbent_validation``, ``mean_train``,
-        ``mean_validation``, the mean being the one that the epoch sampled from;
+        Per epoch: ``sigma`` (the learning rate of an ascent), ``measure`` (of the
+        training losses), ``archive_measure`` (the largest so far on the rows that
+        judge), ``seconds``; (epochs, o) losses ``incumbent_train``,
+        ``incumbent_validation``, ``mean_train``, ``mean_validation``, the mean being
+        the one that the epoch sampled from, the incumbent the members' average;
         ``incumbent_binary_cross_entropy_*`` and ``incumbent_row_log_loss_*``.
     archive_losses_ : float32 array (candidates, o)
-        Validation losses of every candidate of every epoch.
+        Validation losses of every candidate of every epoch; with members those of
+        their average after each epoch.
     n_epochs_ : int
     population_size_ : int
+        Of one evolved network.
     interrupted_ : bool
     classes_ : list of arrays, or array of shape (2,) for a 1-D y
     label_names_ : array of str, shape (K,)
@@ -180,7 +272,7 @@ class CLMLClassifier(LebesgueEstimator):
     >>> from sklearn.datasets import make_multilabel_classification
     >>> from clml import CLMLClassifier
     >>> X, Y = make_multilabel_classification(n_samples=200, random_state=0)
-    >>> clf = CLMLClassifier(max_epochs=50, random_state=0).fit(X, Y)
+    >>> clf = CLMLClassifier(random_state=0).fit(X, Y)
     >>> clf.predict(X).shape
     (200, 5)
     >>> clf.front_.loss_names
@@ -194,10 +286,24 @@ class CLMLClassifier(LebesgueEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "losses": [list, tuple, np.ndarray, str],
-        "embedding_dim": [Interval(Integral, 2, None, closed="left")],
+        "search": [StrOptions({"auto", "ascent", "cma", "rank_gradient"})],
+        "n_members": [Interval(Integral, 1, None, closed="left"), None],
+        "init": [StrOptions({"random", "surrogate"})],
+        "evolve": [StrOptions({"all", "last"})],
+        "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
+        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
+        "smoothing": [Interval(Real, 0, None, closed="neither")],
+        "dropout": [Interval(Real, 0, 1, closed="left")],
+        "epoch_rows": [Interval(Real, 0, 1, closed="right"), StrOptions({"auto"})],
+        "shrinkage": [Interval(Real, 0, 1, closed="both"), StrOptions({"auto"})],
+        "embedding_dim": [Interval(Integral, 2, None, closed="left"), None],
         "n_layers": [Interval(Integral, 1, None, closed="left")],
-        "max_epochs": [Interval(Integral, 1, None, closed="left")],
-        "population_size": [Interval(Integral, 2, None, closed="left"), None],
+        "max_epochs": [Interval(Integral, 1, None, closed="left"), None],
+        "population_size": [
+            Interval(Integral, 2, None, closed="left"),
+            StrOptions({"auto"}),
+            None,
+        ],
         "ties": [StrOptions({"depth", "layer"}), None],
         "reference": [StrOptions({"unit", "archive"})],
         "lebesgue": [StrOptions({"exact", "monte_carlo"})],
@@ -225,10 +331,20 @@ class CLMLClassifier(LebesgueEstimator):
         self,
         losses: Any = ("hamming", "lrap", "micro_f1"),
         *,
-        embedding_dim: int = 20,
+        search: str = "auto",
+        n_members: int | None = None,
+        embedding_dim: int | None = None,
         n_layers: int = 1,
-        max_epochs: int = 750,
-        population_size: int | None = 64,
+        max_epochs: int | None = None,
+        init: str = "random",
+        evolve: str = "all",
+        learning_rate: float | None = None,
+        batch_size: int | None = None,
+        smoothing: float = 0.5,
+        dropout: float = 0.0,
+        shrinkage: Any = "auto",
+        epoch_rows: Any = "auto",
+        population_size: Any = "auto",
         ties: Ties = "depth",
         reference: str = "unit",
         lebesgue: Method = "exact",
@@ -252,9 +368,19 @@ class CLMLClassifier(LebesgueEstimator):
         verbose: int = 0,
     ):
         self.losses = losses
+        self.search = search
+        self.n_members = n_members
         self.embedding_dim = embedding_dim
         self.n_layers = n_layers
         self.max_epochs = max_epochs
+        self.init = init
+        self.evolve = evolve
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.smoothing = smoothing
+        self.dropout = dropout
+        self.shrinkage = shrinkage
+        self.epoch_rows = epoch_rows
         self.population_size = population_size
         self.ties = ties
         self.reference = reference
@@ -313,28 +439,15 @@ class CLMLClassifier(LebesgueEstimator):
         losses = self._check_losses()
         continued = self._search_to_continue()
         rows = self._check_rows_to_fit(X, y, sample_weight, X_val, y_val, continued)
+        kind = self._search_kind(rows)
+        for name in _OF_MEMBERS:
+            self.__dict__.pop(name, None)
         with single_threaded_blas(), self._threads() as executor:
-
-            def engine(part: Part) -> NumpyEngine:
-                return NumpyEngine(
-                    self.layout_,
-                    part.X,
-                    part.targets,
-                    losses,
-                    scaling=self.scaling_,
-                    executor=executor,
-                    memory_mb=self.memory_mb,
-                )
-
-            search = continued or self._new_search(len(losses))
-            try:
-                search.attach(
-                    engine(rows.train),
-                    None if rows.validation is None else engine(rows.validation),
-                )
-                interrupt = self._run_search(search, rows, X, y, sample_weight)
-            finally:
-                search.detach()
+            given = (X, y, sample_weight)
+            fit = self._fit_members
+            if self._n_members(rows) == 1 and kind != "ascent":
+                fit = self._fit_population
+            search, interrupt = fit(kind, losses, rows, given, executor, continued)
         self.__dict__.pop("_search", None)
         if self.warm_start:
             self._search = search
@@ -342,6 +455,319 @@ class CLMLClassifier(LebesgueEstimator):
         if interrupt is not None and not self.keep_on_interrupt:
             raise interrupt
         return self
+
+    def _search_kind(self, rows: FitRows) -> str:
+        """Return what "auto" stands for."""
+        credit = supports_credit(self.losses)
+        if self.search == "ascent" and not credit:
+            raise ValueError(
+                "search='ascent' needs losses that are made of row statistics, got "
+                f"{tuple(loss.name for loss in get_losses(self.losses))}. "
+                "search='auto' takes any."
+            )
+        if self.search != "auto":
+            return self.search
+        if credit:
+            return "ascent"
+        many = len(rows.train.Y) >= _MANY_ROWS or self.layout_.size >= _MANY_WEIGHTS
+        return "rank_gradient" if many else "cma"
+
+    def _fit_population(
+        self,
+        kind: str,
+        losses: tuple[Loss, ...],
+        rows: FitRows,
+        given: tuple[Any, Any, Any],
+        executor: Any,
+        continued: Any,
+    ) -> tuple[Search, KeyboardInterrupt | None]:
+        """Evolve one network; the front holds its candidates."""
+
+        def engine(part: Part) -> NumpyEngine:
+            return self._engine(part, losses, executor)
+
+        n_epochs = self._n_epochs(kind, rows)
+        search = continued
+        if search is None:
+            seed = np.random.SeedSequence([*self._seed, 1])
+            train = self._network_rows(rows.train)
+            strategy, expand = self._strategy(
+                kind, train, rows.train.targets, seed, n_epochs
+            )
+            search = Search(
+                strategy=strategy,
+                fitness=self._fitness(),
+                archive=Archive.empty(
+                    len(losses), self.layout_.size, int(self.max_front)
+                ),
+                expand=expand,
+                epoch_rows=self._epoch_rows(kind, rows),
+            )
+        try:
+            search.attach(
+                engine(rows.train),
+                None if rows.validation is None else engine(rows.validation),
+            )
+            return search, self._run_search(search, rows, *given, n_epochs)
+        finally:
+            search.detach()
+
+    def _fit_members(
+        self,
+        kind: str,
+        losses: tuple[Loss, ...],
+        rows: FitRows,
+        given: tuple[Any, Any, Any],
+        executor: Any,
+        continued: Any,
+    ) -> tuple[Any, KeyboardInterrupt | None]:
+        """Train several networks; the front holds maps of their average outputs."""
+        train = self._network_rows(rows.train)
+        n = len(rows.train.Y)
+        n_members = self._n_members(rows)
+        held_out = np.zeros((n_members, n), dtype=bool)
+        if rows.validation is None:
+            seed = int(np.random.default_rng([*self._seed, 5]).integers(2**31))
+            held_out = left_out(rows.train.Y, n_members, seed)
+        jury = Jury(
+            train,
+            held_out,
+            None if rows.validation is None else self._network_rows(rows.validation),
+        )
+        all_targets = rows.train.targets
+        targets = [
+            replace(all_targets, weight=all_targets.weight * ~out, weighted=True)
+            for out in held_out
+        ]
+        judge = rows.judge.targets
+        if jury.judged is not None:
+            judge = all_targets.take(np.flatnonzero(jury.judged))
+        n_epochs = self._n_epochs(kind, rows)
+        make = self._ascending if kind == "ascent" else self._evolved
+        members = make(kind, losses, rows, train, targets, executor, continued)
+        run = MemberRun(members, jury, all_targets, judge, losses, executor)
+        interrupt = self._run_members(run, given, executor, n_epochs)
+        return members.state(), interrupt
+
+    def _run_members(
+        self, run: MemberRun, given: tuple[Any, Any, Any], executor: Any, n_epochs: int
+    ) -> KeyboardInterrupt | None:
+        """Train the members, evolve their outputs, store the fitted attributes."""
+        X, y, sample_weight = given
+
+        def fitted(evolved: bool) -> dict[str, Any]:
+            if run.progress.best is None:
+                run.judge_now()
+            together = run.progress.best
+            assert together is not None
+            outputs = plain_outputs(run, together)
+            if evolved:
+                outputs = evolved_outputs(
+                    run, together, self._output_settings(), executor
+                )
+            found = member_attributes(
+                run, together, outputs, self.losses, self.calibrate and evolved
+            )
+            model = choose_model(
+                found["front_"], found["_alternatives"], self.incumbent, None
+            )
+            theta = mapped_networks(found["networks_"], self.layout_, model["theta_"])
+            return {**found, **model, "theta_": theta}
+
+        callbacks = EpochCallbacks(
+            self,
+            X,
+            y,
+            {} if sample_weight is None else {"sample_weight": sample_weight},
+            n_epochs,
+            lambda: fitted(evolved=False),
+        )
+        interrupt = self._evolve(run, callbacks, n_epochs)
+        # First a model that holds whatever comes: an impatient second Ctrl-C must not
+        # lose the first one's model.
+        self.__dict__.update(fitted(evolved=False))
+        try:
+            self.__dict__.update(fitted(evolved=True))
+            if interrupt is None or self.keep_on_interrupt:
+                callbacks.end_fit()
+        except KeyboardInterrupt as late:
+            interrupt = interrupt or late
+        self.interrupted_ = interrupt is not None
+        return interrupt
+
+    def _predicting(self, model: dict[str, Any]) -> dict[str, Any]:
+        if not hasattr(self, "networks_"):
+            return model
+        theta = mapped_networks(self.networks_, self.layout_, model["theta_"])
+        return {**model, "theta_": theta}
+
+    def _ascending(
+        self,
+        kind: str,
+        losses: tuple[Loss, ...],
+        rows: FitRows,
+        train: NetworkRows,
+        targets: list[RowTargets],
+        executor: Any,
+        continued: Any,
+    ) -> AscendingMembers:
+        seeds = np.random.SeedSequence([*self._seed, 1]).spawn(len(targets))
+        climbers = continued or [Climber.start(self.layout_, seed) for seed in seeds]
+        plan = self._ascent_plan(rows, self._n_epochs(kind, rows))
+        if continued is not None:  # the start lies behind it
+            plan = replace(plan, surrogate_epochs=0)
+        loss_set = LossSet(losses, self.n_labels_)
+        return AscendingMembers(climbers, train, targets, loss_set, plan)
+
+    def _evolved(
+        self,
+        kind: str,
+        losses: tuple[Loss, ...],
+        rows: FitRows,
+        train: NetworkRows,
+        targets: list[RowTargets],
+        executor: Any,
+        continued: Any,
+    ) -> EvolvedMembers:
+        pairs = continued
+        if pairs is None:
+            seeds = np.random.SeedSequence([*self._seed, 1]).spawn(len(targets))
+            n_epochs = self._n_epochs(kind, rows)
+            pairs = [
+                self._strategy(kind, train, own, seed, n_epochs)
+                for own, seed in zip(targets, seeds, strict=True)
+            ]
+        strategies, expands = zip(*pairs, strict=True)
+        return EvolvedMembers(
+            strategies,
+            self._engine(rows.train, losses, executor),
+            targets,
+            self._fitness(),
+            expands,
+            self._epoch_rows(kind, rows),
+        )
+
+    def _strategy(
+        self,
+        kind: str,
+        train: NetworkRows,
+        targets: RowTargets,
+        seed: np.random.SeedSequence,
+        n_epochs: int,
+    ) -> tuple[Strategy, Callable[[NDArray], NDArray]]:
+        """Return a strategy and what completes its candidates."""
+        start_seed, strategy_seed = seed.spawn(2)
+        layout = self.layout_
+        sigma = float(self.sigma0)
+        if self.init == "surrogate":
+            loss_set = LossSet(get_losses(self.losses), self.n_labels_)
+            plan = replace(
+                self._ascent_plan(FitRows(Part(train.X, targets.dense), None), _START),
+                surrogate_epochs=_START,
+                first_trained=0,
+            )
+            trained = pretrained(train, targets, loss_set, plan, start_seed)
+            start = trained.astype(np.float64)
+            sigma *= _STEP_FROM_SURROGATE
+        elif kind == "rank_gradient":
+            start = Climber.start(layout, start_seed).theta.astype(np.float64)
+            sigma *= _STEP_OF_GRADIENT
+        else:
+            n = layout.size
+            start = np.random.default_rng(start_seed).normal(scale=n**-0.5, size=n)
+        expand: Callable[[NDArray], NDArray] = np.asarray
+        if self.evolve == "last":
+            before = n_before_last(layout)
+            expand = LastLayer(start[:before].astype(np.float32))
+            start = start[before:]
+        size = self.population_size
+        if size == "auto":
+            size = 256 if kind == "rank_gradient" else 64
+        if kind == "rank_gradient":
+            gradient = RankGradient(
+                start,
+                sigma,
+                size,
+                seed=strategy_seed,
+                learning_rate=self.learning_rate or 0.02,
+                horizon=n_epochs,
+            )
+            return gradient, expand
+        strategy = _STRATEGIES[self.covariance](
+            start, sigma, population_size=size, seed=strategy_seed
+        )
+        return strategy, expand
+
+    def _ascent_plan(self, rows: FitRows, n_epochs: int) -> AscentPlan:
+        n = len(rows.train.Y)
+        batch_size = int(np.clip(round(2 * n**0.5), 32, 256))
+        return AscentPlan(
+            learning_rate=float(self.learning_rate or 0.01),
+            n_epochs=n_epochs,
+            batch_size=int(self.batch_size or batch_size),
+            smoothing=float(self.smoothing),
+            dropout=float(self.dropout),
+            first_trained=n_before_last(self.layout_) if self.evolve == "last" else 0,
+            surrogate_epochs=round(0.3 * n_epochs) if self.init == "surrogate" else 0,
+        )
+
+    def _n_members(self, rows: FitRows) -> int:
+        if self.n_members is not None:
+            return int(self.n_members)
+        return 16 if len(rows.train.Y) < _MANY_ROWS else 8
+
+    def _n_epochs(self, kind: str, rows: FitRows) -> int:
+        if self.max_epochs is not None:
+            return int(self.max_epochs)
+        if kind == "ascent":
+            n = len(rows.train.Y)
+            few = n < _MANY_ROWS
+            # As many steps for more rows: an epoch of these takes long enough.
+            return 100 if few else int(np.clip(_ROWS_OF_A_RUN / n, 10, 60))
+        return 750 if kind == "cma" else 2000
+
+    def _epoch_rows(self, kind: str, rows: FitRows) -> EpochRows | None:
+        n = len(rows.train.Y)
+        share = self.epoch_rows
+        if share == "auto":
+            share = min(1.0, _ROWS_OF_AN_EPOCH / n) if kind == "rank_gradient" else 1.0
+        if share == 1:
+            return None
+        return EpochRows(n, float(share), (*self._seed, 3))
+
+    def _engine(
+        self, part: Part, losses: tuple[Loss, ...], executor: Any
+    ) -> NumpyEngine:
+        return NumpyEngine(
+            self.layout_,
+            part.X,
+            part.targets,
+            losses,
+            scaling=self.scaling_,
+            executor=executor,
+            memory_mb=self.memory_mb,
+        )
+
+    def _network_rows(self, part: Part) -> NetworkRows:
+        return NetworkRows.prepared(part.X, self.scaling_, self.layout_)
+
+    def _fitness(self) -> Fitness:
+        return Fitness(
+            ties=self.ties,
+            method=self.lebesgue,
+            n_samples=self.n_samples,
+            seed=(*self._seed, 2),
+            archived=self.reference == "archive",
+        )
+
+    def _output_settings(self) -> OutputSettings:
+        return OutputSettings(
+            losses=self.losses,
+            ties=self.ties,
+            max_front=int(self.max_front),
+            shrinkage=self.shrinkage,
+            seed=(*self._seed, 4),
+        )
 
     def _fixed_settings(self) -> dict[str, Any]:
         names = tuple(loss.name for loss in get_losses(self.losses))
@@ -383,7 +809,7 @@ class CLMLClassifier(LebesgueEstimator):
         train, validation = Part(X, Y, weight), None
         if X_val is not None or y_val is not None:
             validation = self._check_validation_rows(X_val, y_val)
-        elif self.validation_fraction > 0:
+        elif self.validation_fraction > 0 and self.n_members == 1:
             generator = np.random.default_rng([*self._seed, 0])
             train, validation = train.split(float(self.validation_fraction), generator)
         self._warn_constant(train.Y)
@@ -392,31 +818,22 @@ class CLMLClassifier(LebesgueEstimator):
             if self.standardize:
                 self.scaling_ = Scaling.fit(train.X, train.weight)
             self.layout_ = Layout(
-                X.shape[1], self.n_labels_, int(self.embedding_dim), int(self.n_layers)
+                X.shape[1], self.n_labels_, self._width(train), int(self.n_layers)
             )
         return FitRows(train, validation)
 
-    def _new_search(self, n_losses: int) -> Search:
-        n = self.layout_.size
-        start, strategy = np.random.SeedSequence([*self._seed, 1]).spawn(2)
-        mean = np.random.default_rng(start).normal(scale=n**-0.5, size=n)
-        return Search(
-            strategy=_STRATEGIES[self.covariance](
-                mean,
-                float(self.sigma0),
-                population_size=self.population_size,
-                seed=strategy,
-            ),
-            fitness=Fitness(
-                ties=self.ties,
-                method=self.lebesgue,
-                n_samples=self.n_samples,
-                seed=(*self._seed, 2),
-                archived=self.reference == "archive",
-            ),
-            archive=Archive.empty(n_losses, n, int(self.max_front)),
-        )
+    def _width(self, train: Part) -> int:
+        if self.embedding_dim is not None:
+            return int(self.embedding_dim)
+        return 20 if len(train.Y) < _MANY_ROWS else 64
 
     def _logits(self, X: Any) -> NDArray[np.float64]:
         theta = self.theta_.astype(np.float64)
-        return forward(theta, X, self.layout_, self.scaling_) / self.temperature_
+        if theta.ndim == 1:
+            return forward(theta, X, self.layout_, self.scaling_) / self.temperature_
+        # All members at a time for some of the rows: their logits may be large.
+        parts = [
+            forward(theta, X[a : a + _ROWS_AT_A_TIME], self.layout_, self.scaling_)
+            for a in range(0, X.shape[0], _ROWS_AT_A_TIME)
+        ]
+        return np.concatenate([p.mean(axis=0) for p in parts]) / self.temperature_

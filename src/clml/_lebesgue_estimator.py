@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Literal, Self
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -20,9 +20,24 @@ from ._calibration import fit_temperatures
 from ._front import RULES, ParetoFront
 from ._multilabel import MultiLabelMixin
 from ._rows import FitRows
-from ._search import Progress, Search, history_arrays
+from ._search import Search, history_arrays
 from ._sklearn_compat import CallbackSupportMixin, EpochCallbacks, warn_user
 from .losses import Loss, get_losses, list_losses
+
+
+class Run(Protocol):
+    """Something that runs epoch by epoch: a search, or members that are trained.
+
+    Its progress has an ``epoch``, a ``measure`` of what was found so far, and the
+    losses of each epoch, ``archived_losses``.
+    """
+
+    @property
+    def progress(self) -> Any:
+        """What was found so far."""
+
+    def epoch(self) -> dict[str, Any]:
+        """Run one more epoch; return its record."""
 
 
 class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
@@ -60,8 +75,13 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
         """
         check_is_fitted(self)
         chosen = copy.copy(self)
-        chosen.__dict__.update(_chosen(self.front_, self._alternatives, which, weights))
+        model = choose_model(self.front_, self._alternatives, which, weights)
+        chosen.__dict__.update(self._predicting(model))
         return chosen
+
+    def _predicting(self, model: dict[str, Any]) -> dict[str, Any]:
+        """Return the attributes that predict, from those of a chosen model."""
+        return model
 
     def __copy__(self) -> Self:
         twin = type(self).__new__(type(self))
@@ -115,11 +135,11 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
             yield executor
 
     def _evolve(
-        self, search: Search, callbacks: EpochCallbacks
+        self, search: Run, callbacks: EpochCallbacks, n_epochs: int
     ) -> KeyboardInterrupt | None:
         """Run epochs until one of the reasons to stop; return an interrupt, if any."""
         began = time.perf_counter()
-        best_measure = search.progress.archive.measure
+        best_measure = search.progress.measure
         best_epoch = search.progress.epoch
 
         def epoch() -> bool:
@@ -127,7 +147,7 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
             record = search.epoch()
             done = search.progress.epoch
             if done == 1:
-                self._check_first_losses(search.progress)
+                self._check_first_losses(search.progress.archived_losses[0])
             if self.verbose:
                 print(_epoch_line(done, record), flush=True)
             if record["archive_measure"] > best_measure:
@@ -138,12 +158,15 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
                 self.max_seconds is not None and elapsed >= self.max_seconds
             )
 
-        return callbacks.run_epochs(self.max_epochs, epoch)
+        return callbacks.run_epochs(n_epochs, epoch)
 
-    def _check_first_losses(self, progress: Progress) -> None:
+    def _check_first_losses(self, losses: NDArray[np.floating]) -> None:
         """Refuse losses that are never defined; warn of those outside [0, 1]."""
-        losses = progress.archived_losses[0]
-        _check_defined(progress)
+        if not np.isfinite(losses).all(axis=1).any():
+            raise ValueError(
+                "No candidate of the first epoch had defined losses. The features may "
+                "be out of range (standardize them), or a loss function may return NaN."
+            )
         for loss, values in zip(get_losses(self.losses), losses.T, strict=True):
             values = values[np.isfinite(values)]
             if len(values) and (values.min() < -1e-6 or values.max() > 1 + 1e-6):
@@ -160,17 +183,19 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
         X: Any,
         y: Any,
         sample_weight: Any,
+        n_epochs: int | None = None,
     ) -> KeyboardInterrupt | None:
         """Evolve and store the fitted attributes; return an interrupt, if any."""
+        n_epochs = self.max_epochs if n_epochs is None else n_epochs
         callbacks = EpochCallbacks(
             self,
             X,
             y,
             {} if sample_weight is None else {"sample_weight": sample_weight},
-            self.max_epochs,
+            n_epochs,
             lambda: self._fitted_attributes(search, rows, calibrated="chosen"),
         )
-        interrupt = self._evolve(search, callbacks)
+        interrupt = self._evolve(search, callbacks, n_epochs)
         # First a model that holds whatever comes, then the temperatures, which take
         # their time: an impatient second Ctrl-C must not lose the first one's model.
         self.__dict__.update(self._fitted_attributes(search, rows, calibrated="none"))
@@ -192,7 +217,7 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
     ) -> dict[str, Any]:
         """Return everything a fitted estimator holds, from the epochs so far."""
         progress = search.progress
-        mean = search.strategy.mean.astype(np.float32)
+        mean = search.mean
         archive = progress.archive
         if not progress.epoch:  # interrupted before the first epoch was complete
             archive = archive.updated(search.rows.losses(mean[None]), mean[None])
@@ -208,7 +233,7 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
         models = [*thetas, final, mean]
         temperature = np.ones(len(models))
         if self.calibrate and calibrated != "none":
-            chosen = _chosen(front, alternatives, which, None)["incumbent_"]
+            chosen = choose_model(front, alternatives, which, None)["incumbent_"]
             place = {"final": len(thetas), "mean": len(thetas) + 1}.get(chosen, chosen)
             wanted = range(len(models)) if calibrated == "all" else [place]
             for i in wanted:
@@ -228,19 +253,11 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
             "population_size_": search.strategy.population_size,
             "interrupted_": False,
             "_alternatives": alternatives,
-            **_chosen(front, alternatives, which, None),
+            **choose_model(front, alternatives, which, None),
         }
 
 
-def _check_defined(progress: Progress) -> None:
-    if not len(progress.archive.losses):
-        raise ValueError(
-            "No candidate of the first epoch had defined losses. The features may be "
-            "out of range (standardize them), or a loss function may return NaN."
-        )
-
-
-def _chosen(
+def choose_model(
     front: ParetoFront,
     alternatives: Mapping[str, tuple[NDArray[np.float32], float]],
     which: str | int | None,

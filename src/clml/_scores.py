@@ -6,6 +6,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logit
+
+_LEAST_PROBABILITY = 0.5 / 300
 
 
 def label_scores(estimator: Any, X: Any, n_labels: int) -> NDArray[np.float64]:
@@ -38,12 +41,50 @@ def label_scores(estimator: Any, X: Any, n_labels: int) -> NDArray[np.float64]:
     array([[-0.5,  0.5],
            [ 0.5,  0.5]])
     """
-    if hasattr(estimator, "decision_function"):
+    scores, are_probabilities = _answers(estimator, X, n_labels)
+    return scores - 0.5 if are_probabilities else scores
+
+
+def label_logits(estimator: Any, X: Any, n_labels: int) -> NDArray[np.float64]:
+    """Return logits (n, K): decisions as they are, or those of the probabilities.
+
+    A probability of 0 or 1 is what few votes say of a row, not certainty: the
+    nearest that counts is half a vote of 300.
+
+    Parameters
+    ----------
+    estimator, X, n_labels : as in ``label_scores``
+
+    Returns
+    -------
+    float64 array of shape (n, K)
+        Positive where ``label_scores`` is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from clml._scores import label_logits
+    >>> X, Y = np.array([[0.0], [1.0]]), np.array([[0, 1], [1, 1]])
+    >>> label_logits(KNeighborsClassifier(2).fit(X, Y), X, n_labels=2).round(3)
+    array([[0.   , 6.395],
+           [0.   , 6.395]])
+    """
+    scores, are_probabilities = _answers(estimator, X, n_labels)
+    if not are_probabilities:
+        return scores
+    return logit(np.clip(scores, _LEAST_PROBABILITY, 1.0 - _LEAST_PROBABILITY))
+
+
+def _answers(estimator: Any, X: Any, n_labels: int) -> tuple[NDArray[np.float64], bool]:
+    """Return what an estimator says (n, K), and whether these are probabilities."""
+    are_probabilities = not hasattr(estimator, "decision_function")
+    if not are_probabilities:
         scores = np.asarray(estimator.decision_function(X), dtype=np.float64)
         if n_labels == 1 and scores.ndim == 1:
             scores = scores[:, None]
     elif hasattr(estimator, "predict_proba"):
-        scores = _probabilities(estimator, X, n_labels) - 0.5
+        scores = _probabilities(estimator, X, n_labels)
     else:
         raise TypeError(
             f"{type(estimator).__name__} has neither decision_function nor "
@@ -54,7 +95,7 @@ def label_scores(estimator: Any, X: Any, n_labels: int) -> NDArray[np.float64]:
             f"The scores of {type(estimator).__name__} must be of shape (rows, "
             f"{n_labels}), got {scores.shape}. It may have been fitted on another y."
         )
-    return scores
+    return scores, are_probabilities
 
 
 def _probabilities(estimator: Any, X: Any, n_labels: int) -> NDArray[np.float64]:
@@ -74,5 +115,7 @@ def _probability_of_one(columns: NDArray, classes: NDArray) -> NDArray:
     """Return the column of class 1; zeros where the label was never positive."""
     if columns.shape[1] != len(classes):  # that of an indicator's only column
         return columns[:, 0]
+    if len(classes) == 2:  # of whatever names: the second is the positive one
+        return columns[:, 1]
     (place,) = np.nonzero(np.asarray(classes) == 1)
     return columns[:, place[0]] if len(place) else np.zeros(len(columns))

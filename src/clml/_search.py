@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -67,6 +68,24 @@ class Fitness:
         return together[nondominated(together)]
 
 
+@dataclass(frozen=True)
+class EpochRows:
+    """A random share of the rows, drawn afresh every epoch.
+
+    An epoch that is interrupted and repeated draws the same.
+    """
+
+    n_rows: int
+    share: float
+    seed: tuple[int, ...]
+
+    def draw(self, epoch: int) -> NDArray[np.intp]:
+        """Return the rows of an epoch, at least one, in ascending order."""
+        size = max(1, round(self.share * self.n_rows))
+        order = np.random.default_rng([*self.seed, epoch]).permutation(self.n_rows)
+        return np.sort(order[:size])
+
+
 @dataclass(frozen=True, eq=False)
 class Progress:
     """What a run has found after some epochs. A value.
@@ -94,6 +113,11 @@ class Progress:
     history: tuple[dict[str, Any], ...] = ()
     archived_losses: tuple[NDArray[np.float32], ...] = ()
 
+    @property
+    def measure(self) -> float:
+        """The Lebesgue measure of what the run has found."""
+        return self.archive.measure
+
 
 class Search:
     """One run: a strategy asked and told, and what came of it.
@@ -108,11 +132,24 @@ class Search:
     strategy : Strategy
     fitness : Fitness
     archive : Archive
+    expand : callable, default=numpy.asarray
+        Turns what the strategy moves into whole candidates; all of them by default.
+    epoch_rows : EpochRows, default=None
+        Which training rows an epoch's fitness is computed on; all by default.
     """
 
-    def __init__(self, strategy: Strategy, fitness: Fitness, archive: Archive):
+    def __init__(
+        self,
+        strategy: Strategy,
+        fitness: Fitness,
+        archive: Archive,
+        expand: Callable[[NDArray], NDArray] = np.asarray,
+        epoch_rows: EpochRows | None = None,
+    ):
         self.strategy = strategy
         self.fitness = fitness
+        self.expand = expand
+        self.epoch_rows = epoch_rows
         unit = np.ones((1, archive.losses.shape[1]))
         self._before = self._after = Progress(strategy.epoch, archive, unit)
 
@@ -122,6 +159,14 @@ class Search:
         told = self._after.epoch == self.strategy.epoch
         return self._after if told else self._before
 
+    @property
+    def mean(self) -> NDArray[np.float32]:
+        """The candidate in the middle of the search distribution."""
+        centre = getattr(self.strategy, "average", None)
+        if centre is None or not self.strategy.epoch:
+            centre = self.strategy.mean
+        return self.expand(centre.astype(np.float32)[None])[0]
+
     def attach(self, train: Engine, validation: Engine | None) -> None:
         """Give the search its rows; members known from other rows are judged anew."""
         self._train = train
@@ -130,7 +175,7 @@ class Search:
         self._tracked_validation = validation and validation.with_losses(TRACKED)
         now = self.progress
         if len(now.archive.thetas):
-            losses = _defined(self.rows.losses(now.archive.thetas))
+            losses = defined_losses(self.rows.losses(now.archive.thetas))
             now = replace(now, archive=now.archive.judged_anew(losses))
             self._before = self._after = now
 
@@ -150,11 +195,18 @@ class Search:
         now = self.progress
         population = self.strategy.ask()
         # The mean rides along as one more candidate.
-        thetas = np.vstack([population, self.strategy.mean]).astype(np.float32)
-        train = _defined(self._train.losses(thetas))
+        thetas = np.vstack(
+            [self.expand(population.astype(np.float32, copy=False)), self.mean]
+        )
+        rows = self._train
+        if self.epoch_rows is not None:
+            rows = rows.take(self.epoch_rows.draw(now.epoch))
+        train = defined_losses(rows.losses(thetas))
         judged = train
         if self._validation:
-            judged = _defined(self._validation.losses(thetas))
+            judged = defined_losses(self._validation.losses(thetas))
+        elif self.epoch_rows is not None:
+            judged = defined_losses(self._train.losses(thetas))
         order = self.fitness.order(train[:-1], now.references, now.epoch)
         best = int(order[0])
         finite = train[:-1][np.isfinite(train[:-1]).all(axis=1)]
@@ -212,6 +264,6 @@ def _tracked(rows: str, engine: Engine, theta: NDArray[np.float32]) -> dict[str,
     }
 
 
-def _defined(losses: NDArray[np.float64]) -> NDArray[np.float64]:
+def defined_losses(losses: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the losses with −inf, which no loss may be, as undefined."""
     return np.where(losses == -np.inf, np.nan, losses)

@@ -94,6 +94,18 @@ class NumpyEngine:
         other.loss_set = LossSet(get_losses(losses), self.layout.n_labels)
         return other
 
+    def with_targets(self, targets: RowTargets) -> Self:
+        """Return an engine on the same rows with other labels or row weights."""
+        other = copy.copy(self)
+        other.targets = targets
+        return other
+
+    def take(self, rows: NDArray[np.integer]) -> Self:
+        """Return an engine on some of the rows alone."""
+        other = self.with_targets(self.targets.take(rows))
+        other._rows = self._rows.take(rows)
+        return other
+
     def losses(self, thetas: NDArray[np.floating]) -> NDArray[np.float64]:
         """Return the losses (population, o) of candidates (population, n)."""
         return self.loss_set.close(self.evaluate(thetas))

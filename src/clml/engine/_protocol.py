@@ -28,3 +28,6 @@ class Engine(Protocol):
 
     def with_losses(self, losses: Any) -> Self:
         """Return an engine on the same rows for other losses."""
+
+    def take(self, rows: NDArray[np.integer]) -> Self:
+        """Return an engine on some of the rows alone."""

@@ -1,7 +1,13 @@
 """Multi-label losses: what each one is, and how it is computed for a population."""
 
+from ._credit import (
+    StatisticWeights,
+    output_credit,
+    statistic_weights,
+    supports_credit,
+)
 from ._loss import CallableLoss, Loss, MatrixLoss
-from ._loss_set import LossSet, Statistics
+from ._loss_set import LossSet, Statistics, Totals
 from ._registry import get_loss, get_losses, list_losses, register_loss
 from ._statistics import STATISTICS, Statistic
 from ._targets import RowTargets
@@ -15,10 +21,15 @@ __all__ = [
     "MatrixLoss",
     "RowTargets",
     "Statistic",
+    "StatisticWeights",
     "Statistics",
+    "Totals",
     "get_loss",
     "get_losses",
     "list_losses",
     "loss_values",
+    "output_credit",
     "register_loss",
+    "statistic_weights",
+    "supports_credit",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -44,6 +44,21 @@ class RowTargets:
     def n_labels(self) -> int:
         """Number of labels, K."""
         return self.dense.shape[1]
+
+    def take(self, rows: NDArray[np.integer]) -> RowTargets:
+        """Return the targets of some rows, in the given order."""
+        first = self.indptr[rows]
+        counts = self.indptr[rows + 1] - first
+        indptr = np.zeros(len(rows) + 1, dtype=np.int32)
+        np.cumsum(counts, out=indptr[1:])
+        source = np.repeat(first - indptr[:-1], counts) + np.arange(indptr[-1])
+        return replace(
+            self,
+            dense=self.dense[rows],
+            indptr=indptr,
+            indices=self.indices[source],
+            weight=self.weight[rows],
+        )
 
     @classmethod
     def from_indicator(

@@ -1,7 +1,18 @@
 """The representation: parameter layout and forward pass for a whole population."""
 
+from ._backward import ForwardCache, backward_pass, forward_pass
 from ._forward import Rows, Weights, block_logits, forward
 from ._layout import Layout
 from ._scaling import Scaling
 
-__all__ = ["Layout", "Rows", "Scaling", "Weights", "block_logits", "forward"]
+__all__ = [
+    "ForwardCache",
+    "Layout",
+    "Rows",
+    "Scaling",
+    "Weights",
+    "backward_pass",
+    "block_logits",
+    "forward",
+    "forward_pass",
+]

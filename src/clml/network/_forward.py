@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -60,6 +60,17 @@ class Rows:
                 f"{np.dtype(dtype).name}, got values up to {np.abs(X).max():.3g}."
             )
         return cls(with_ones, None, scaling, n)
+
+    def take(self, rows: NDArray[np.integer]) -> Rows:
+        """Return some of the rows alone."""
+        if self.csr is None:
+            assert self.dense is not None
+            return replace(self, dense=self.dense[rows], n_rows=len(rows))
+        taken = sp.csr_array(self.csr, shape=(self.n_rows, len(self.scaling.mean)))[
+            rows
+        ]
+        arrays = (taken.data, taken.indices, taken.indptr)
+        return replace(self, csr=arrays, n_rows=len(rows))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,120 @@
+"""Adam over one flat vector of weights, in place."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._compiled import compiled
+
+
+@compiled
+def _step(theta, gradient, first, second, beta1, beta2, rate, correction, eps):  # type: ignore[no-untyped-def]
+    kind = first.dtype.type
+    keep1, keep2 = kind(beta1), kind(beta2)
+    take1, take2 = kind(1 - beta1), kind(1 - beta2)
+    rate, correction, eps = kind(rate), kind(correction), kind(eps)
+    for i in range(theta.shape[0]):
+        g = gradient[i]
+        first[i] = keep1 * first[i] + take1 * g
+        second[i] = keep2 * second[i] + take2 * g * g
+        theta[i] -= rate * first[i] / (np.sqrt(second[i]) * correction + eps)
+
+
+class Adam:
+    """Steps of a size that does not depend on the size of the gradient.
+
+    Parameters
+    ----------
+    n : int
+        Number of weights.
+    learning_rate : float, default=0.001
+        The size of a step in each weight, roughly.
+    beta1, beta2 : float, default=0.9 and 0.999
+        How much of the averages of the gradient and of its square a step keeps.
+    eps : float, default=1e-8
+        Added to the root of the average square.
+    maximize : bool, default=False
+        Whether steps go up the gradient instead of down.
+
+    Attributes
+    ----------
+    first, second : float32 arrays (n,)
+        The averages.
+    n_steps : int
+        Steps taken.
+
+    References
+    ----------
+    D. P. Kingma and J. Ba, Adam: a method for stochastic optimization, ICLR 2015.
+
+    Examples
+    --------
+    The first step has the size of the learning rate, whatever the gradient:
+
+    >>> import numpy as np
+    >>> from clml._adam import Adam
+    >>> theta = np.zeros(2, dtype=np.float32)
+    >>> adam = Adam(2, learning_rate=0.5)
+    >>> adam.step(theta, np.array([1e-3, -20.0], dtype=np.float32))
+    >>> theta.round(3)
+    array([-0.5,  0.5], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        n: int,
+        learning_rate: float = 0.001,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        eps: float = 1e-8,
+        maximize: bool = False,
+    ):
+        for name, beta in (("beta1", beta1), ("beta2", beta2)):
+            if not 0 <= beta < 1:
+                raise ValueError(f"{name} must be in [0, 1), got {beta}.")
+        if not eps > 0:
+            raise ValueError(f"eps must be positive, got {eps}.")
+        self.learning_rate = learning_rate
+        self.beta1 = beta1
+        self.beta2 = beta2
+        self.eps = eps
+        self.maximize = maximize
+        self.first = np.zeros(n, dtype=np.float32)
+        self.second = np.zeros(n, dtype=np.float32)
+        self.n_steps = 0
+
+    def step(
+        self,
+        theta: NDArray[np.float32],
+        gradient: NDArray[np.float32],
+        learning_rate: float | None = None,
+    ) -> None:
+        """Change theta in place.
+
+        Parameters
+        ----------
+        theta, gradient : float32 arrays (n,)
+        learning_rate : float, default=None
+            Of this step; the one given at the start by default.
+        """
+        for name, array in (("theta", theta), ("gradient", gradient)):
+            if array.shape != self.first.shape or array.dtype != np.float32:
+                raise ValueError(
+                    f"{name} must be float32 of shape {self.first.shape}, "
+                    f"got {array.dtype} of shape {array.shape}."
+                )
+        rate = self.learning_rate if learning_rate is None else learning_rate
+        self.n_steps += 1
+        start = 1 - self.beta1**self.n_steps
+        _step(
+            theta,
+            gradient,
+            self.first,
+            self.second,
+            self.beta1,
+            self.beta2,
+            (-rate if self.maximize else rate) / start,
+            (1 - self.beta2**self.n_steps) ** -0.5,
+            self.eps,
+        )

@@ -1,0 +1,263 @@
+"""Ascent of the Lebesgue measure: credit from the losses, the chain rule, Adam.
+
+The losses have no derivative, but they are closing formulas of sums over rows. Moving
+one output of one row shows what the losses themselves make of it
+(:func:`clml.losses.output_credit`); the network, which is smooth, says which weights
+move that output. No surrogate takes the place of a loss.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from ._adam import Adam
+from .losses import (
+    LossSet,
+    RowTargets,
+    Totals,
+    output_credit,
+    statistic_weights,
+)
+from .network import Layout, Scaling, backward_pass, forward_pass
+
+# How much of the sums so far a batch keeps: some ten batches are remembered.
+_KEPT_SUMS = 0.9
+# The running average of the weights reaches back this share of the steps so far, and
+# some two hundred steps at most.
+_AVERAGED = 0.995
+
+
+@dataclass(frozen=True)
+class AscentPlan:
+    """How members climb.
+
+    Attributes
+    ----------
+    learning_rate : float
+        Of the first epoch; it falls to 0 along a half cosine.
+    n_epochs : int
+        When it is 0.
+    batch_size : int
+        Rows of a step.
+    smoothing : float
+        Deviation of the moves of an output, in units of logits.
+    first_trained : int
+        Weights before this one stay as they are.
+    surrogate_epochs : int
+        So many epochs at the start descend the cross-entropy instead.
+    dropout : float
+        Share of the hidden units that a step leaves out, others each row.
+    """
+
+    learning_rate: float
+    n_epochs: int
+    batch_size: int
+    smoothing: float
+    first_trained: int = 0
+    surrogate_epochs: int = 0
+    dropout: float = 0.0
+
+    def rate(self, progress: float) -> float:
+        """Return the learning rate after a share of the epochs."""
+        return self.learning_rate * 0.5 * (1 + math.cos(math.pi * min(progress, 1.0)))
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkRows:
+    """Rows as single networks read them.
+
+    Attributes
+    ----------
+    X : float32 array (n, D), scaled, or CSR matrix
+    scaling : Scaling or None
+        Of sparse rows.
+    layout : Layout
+    """
+
+    X: Any
+    scaling: Scaling | None
+    layout: Layout
+
+    @classmethod
+    def prepared(cls, X: Any, scaling: Scaling, layout: Layout) -> NetworkRows:
+        """Scale dense rows once; sparse ones are scaled in the products."""
+        if sp.issparse(X):
+            return cls(X.tocsr(), scaling, layout)
+        return cls(scaling.apply(X).astype(np.float32), None, layout)
+
+    def logits(self, theta: NDArray[np.float32], block: int = 4096) -> NDArray:
+        """Return the logits (n, K) of one network."""
+        n = self.X.shape[0]
+        parts = [
+            forward_pass(theta, self.X[a : a + block], self.layout, self.scaling)[0]
+            for a in range(0, n, block)
+        ]
+        return np.concatenate(parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Climber:
+    """One member on its way. A value: an epoch returns another.
+
+    Attributes
+    ----------
+    theta, average : float32 arrays (n,)
+        The weights, and their running average, which generalises better.
+    adam : Adam
+    sums : Totals or None
+        Running statistics of a row, for the prices of statistics.
+    generator : dict
+        State of the member's own random generator.
+    epoch : int
+    losses : float64 array (o,)
+        Of the last epoch's rows while it went through them.
+    """
+
+    theta: NDArray[np.float32]
+    average: NDArray[np.float32]
+    adam: Adam
+    generator: dict[str, Any]
+    sums: Totals | None = None
+    epoch: int = 0
+    losses: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+
+    @classmethod
+    def start(cls, layout: Layout, seed: np.random.SeedSequence) -> Climber:
+        """Draw weights of deviation 1/√(3·inputs), as uniform ones have."""
+        generator = np.random.default_rng(seed)
+        theta = np.empty(layout.size, dtype=np.float32)
+        for matrix in layout.matrices(theta):
+            bound = matrix.shape[0] ** -0.5
+            matrix[:] = generator.uniform(-bound, bound, size=matrix.shape)
+        return cls(
+            theta,
+            theta.copy(),
+            Adam(layout.size, maximize=True),
+            dict(generator.bit_generator.state),
+        )
+
+    def climbed(
+        self,
+        rows: NetworkRows,
+        targets: RowTargets,
+        loss_set: LossSet,
+        plan: AscentPlan,
+        begun: int,
+    ) -> Climber:
+        """Return the member after one more epoch over the rows of positive weight.
+
+        Parameters
+        ----------
+        rows : NetworkRows
+        targets : RowTargets
+            With the member's own row weights.
+        loss_set : LossSet
+        plan : AscentPlan
+        begun : int
+            The epoch at which the plan began.
+        """
+        generator = np.random.default_rng()
+        generator.bit_generator.state = self.generator
+        theta, average = self.theta.copy(), self.average.copy()
+        adam = _copied(self.adam)
+        sums = self.sums
+        seen = loss_set.new_totals(1)
+        used = np.flatnonzero(targets.weight)
+        order = generator.permutation(used)
+        n_batches = max(1, round(len(order) / plan.batch_size))
+        surrogate = self.epoch - begun < plan.surrogate_epochs
+        for b, batch in enumerate(np.array_split(order, n_batches)):
+            masks = _masks(plan.dropout, len(batch), rows.layout, generator)
+            logits, cache = forward_pass(
+                theta, rows.X[batch], rows.layout, rows.scaling, masks
+            )
+            credit, totals = self._credit(
+                logits, batch, loss_set, targets, sums, plan, generator
+            )
+            sums = _blended(sums, totals, float(targets.weight[batch].sum()))
+            seen.add(totals)
+            if surrogate:
+                weight = targets.weight[batch].astype(np.float32)[:, None]
+                credit = weight * (targets.dense[batch] - expit(logits))
+            gradient = backward_pass(credit / np.float32(len(batch)), cache)
+            gradient[: plan.first_trained] = 0
+            progress = (self.epoch - begun + b / n_batches) / plan.n_epochs
+            adam.step(theta, gradient, plan.rate(progress))
+            t = adam.n_steps
+            keep = np.float32(min(_AVERAGED, t / (t + 10)))
+            average *= keep
+            average += (1 - keep) * theta
+        weight_seen = float(targets.weight[used].sum())
+        statistics = loss_set.statistics(seen, weight_seen)
+        return replace(
+            self,
+            theta=theta,
+            average=average,
+            adam=adam,
+            sums=sums,
+            generator=dict(generator.bit_generator.state),
+            epoch=self.epoch + 1,
+            losses=loss_set.close(statistics)[0],
+        )
+
+    @staticmethod
+    def _credit(
+        logits: NDArray[np.float32],
+        batch: NDArray[np.intp],
+        loss_set: LossSet,
+        targets: RowTargets,
+        sums: Totals | None,
+        plan: AscentPlan,
+        generator: np.random.Generator,
+    ) -> tuple[NDArray[np.float32], Totals]:
+        """Return the credit of the outputs of a batch, and the batch's statistics."""
+        draws = np.abs(generator.standard_normal(logits.shape, dtype=np.float32))
+        shifts = np.float32(plan.smoothing) * draws
+        gains = (draws / np.float32(2 * plan.smoothing)).astype(np.float32)
+        if sums is None:
+            first = loss_set.new_totals(1)
+            rows = targets.take(batch)
+            loss_set.accumulate(first, logits[None], rows)
+            sums = _blended(None, first, float(rows.weight.sum()))
+        prices = statistic_weights(loss_set, sums, 1.0)
+        return output_credit(logits, targets, batch, shifts, gains, prices, loss_set)
+
+
+def _blended(sums: Totals | None, batch: Totals, weight: float) -> Totals:
+    """Return running statistics of a row of weight 1, a batch's blended in."""
+    columns, labels = batch.columns / weight, batch.labels / weight
+    if sums is None:
+        return Totals(columns, labels, {})
+    return Totals(
+        _KEPT_SUMS * sums.columns + (1 - _KEPT_SUMS) * columns,
+        _KEPT_SUMS * sums.labels + (1 - _KEPT_SUMS) * labels,
+        {},
+    )
+
+
+def _masks(
+    dropout: float, n_rows: int, layout: Layout, generator: np.random.Generator
+) -> list[NDArray[np.float32]] | None:
+    """Return what hidden units are multiplied by, layer by layer; None for all 1."""
+    if dropout == 0:
+        return None
+    shape = (n_rows, layout.embedding_dim)
+    kept = np.float32(1 / (1 - dropout))
+    return [
+        kept * (generator.random(shape, dtype=np.float32) >= dropout)
+        for _ in range(layout.n_layers + 1)
+    ]
+
+
+def _copied(adam: Adam) -> Adam:
+    twin = copy.copy(adam)
+    twin.first, twin.second = adam.first.copy(), adam.second.copy()
+    return twin

@@ -1,0 +1,430 @@
+"""A small map of given scores, evolved on several losses and held towards identity.
+
+Few numbers a label are still enough to learn the noise of a few hundred rows. So what
+is evolved is not taken as it is: one bias that all labels share is found by a line
+search, and of the labels' own deviations only a share is believed, the strength, which
+halves of the rows choose: what is evolved on one half is judged on the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._archive import Archive
+from ._score_engine import ScoreEngine
+from ._score_map import MapSpace
+from ._search import Fitness, Search
+from ._thresholds import threshold_front
+from .datasets import iterative_split_indices
+from .evolution import SeparableCMA
+from .lebesgue import Ties
+from .losses import RowTargets, get_losses
+
+# A shift of the scores, in their standard deviation; 0 stands in the middle.
+_SHIFTS = np.arange(-30, 31) / 20
+_STRENGTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
+# Geometric means this near to each other, relatively, are equal: the simpler map wins.
+_NEAR = 1e-4
+# The search learns nothing more from further rows, which only take time.
+_MOST_ROWS = 20_000
+# Halves that choose the strength: so many pairs below so many rows, then one.
+_REPEATS = ((2_000, 5), (8_001, 2))
+
+#: "identity", or the strength of a map with a shift.
+Candidate = Literal["identity"] | float
+
+
+@dataclass(frozen=True)
+class Shrinkage:
+    """How much of what a search finds is believed.
+
+    Attributes
+    ----------
+    strength : float
+        In [0, 1], of the labels' own deviations.
+    shift : float
+        The bias that all labels have in common; 0 where the identity was best.
+    path : dict of candidate to float
+        Mean geometric mean of the losses on held-out halves for "identity" and each
+        strength; empty if the strength was given.
+    """
+
+    strength: float
+    shift: float
+    path: Mapping[Candidate, float]
+
+
+@dataclass(frozen=True, eq=False)
+class EvolvedMap:
+    """What a search for a map found. Maps are flat, see ``_score_map``.
+
+    Attributes
+    ----------
+    losses : float64 array (m, o)
+    maps : float64 array (m, size)
+        The front: maps none of which is better than another in every loss.
+    mean_map, final_map : float64 array (size,) or None
+        That of the search distribution's mean, and of the best candidate of the last
+        epoch; None for thresholds and the plain average, which nothing is evolved for.
+    strength, shift : float
+    path : dict of candidate to float
+        See ``Shrinkage``.
+    history : tuple of dict
+        One record an epoch.
+    """
+
+    losses: NDArray[np.float64]
+    maps: NDArray[np.float64]
+    mean_map: NDArray[np.float64] | None
+    final_map: NDArray[np.float64] | None
+    strength: float
+    shift: float
+    path: Mapping[Candidate, float]
+    history: tuple[dict[str, Any], ...]
+
+
+class MapSearch:
+    """The pieces of one search: choosing the strength, evolving, what was found.
+
+    Parameters
+    ----------
+    scores : float array (n, M, K)
+        Finite logits of M learners on rows that they were not fitted on.
+    targets : RowTargets
+    losses : sequence of losses
+    transform : {"affine", "average", "bias", "mixing", "thresholds", "weights"}
+        See ``MapSpace``.
+    max_epochs : int
+        Of the evolutions that choose the strength.
+    population_size : int or None
+    ties : {"depth", "layer"} or None
+    max_front : int
+    seed : tuple of int
+    executor : concurrent.futures.Executor, default=None
+    """
+
+    def __init__(
+        self,
+        scores: NDArray[np.floating],
+        targets: RowTargets,
+        losses: Any,
+        *,
+        transform: str,
+        max_epochs: int,
+        population_size: int | None,
+        ties: Ties,
+        max_front: int,
+        seed: tuple[int, ...],
+        executor: Executor | None = None,
+    ):
+        _check_finite(scores)
+        self.space = MapSpace.fit(scores, targets, transform)
+        #: All rows, and those that the search sees.
+        self.judge = ScoreEngine(self.space, scores, targets, losses, executor)
+        self.rows = _at_most(self.judge, _MOST_ROWS, (*seed, 0))
+        self.population_size = population_size
+        self._n_losses = len(get_losses(losses))
+        self._max_epochs = max_epochs
+        self._max_front = max_front
+        self._seed = seed
+        self._fitness = Fitness(
+            ties=ties, method="exact", n_samples=1, seed=(*seed, 1), archived=False
+        )
+
+    def choose(self, shrinkage: float | Literal["auto"]) -> Shrinkage:
+        """Return the strength and the shift; "auto" asks halves of the rows."""
+        if self.space.transform == "average":
+            return Shrinkage(0.0, 0.0, {})
+        if shrinkage != "auto":
+            return Shrinkage(float(shrinkage), find_shift(self.rows), {})
+        path = self._path()
+        best = _simplest(path)
+        if best == "identity":
+            return Shrinkage(0.0, 0.0, path)
+        return Shrinkage(best, find_shift(self.rows), path)
+
+    def search(self, shift: float) -> Search:
+        """Return the search for deviations from the shifted identity."""
+        n = self.space.n_deviations
+        search = Search(
+            strategy=self._strategy((*self._seed, 2)),
+            fitness=self._fitness,
+            archive=Archive.empty(self._n_losses, n, self._max_front),
+        )
+        search.attach(self.rows.of_deviations(shift), None)
+        return search
+
+    def found(self, search: Search | None, shrinkage: Shrinkage) -> EvolvedMap:
+        """Return the front and the rest; without a search that of the identity."""
+
+        def shrunk(deviations: NDArray[np.floating]) -> NDArray[np.float64]:
+            return self.space.maps(deviations, shrinkage.shift, shrinkage.strength)
+
+        mean_map = final_map = None
+        history: tuple[dict[str, Any], ...] = ()
+        deviations: NDArray[np.floating] = np.zeros((1, self.space.n_deviations))
+        if self.space.transform == "thresholds" and shrinkage.strength > 0:
+            deviations = _threshold_deviations(self.rows, shrinkage.shift)
+        if self.space.evolved:
+            mean_map = final_map = shrunk(deviations)[0]
+        if search is not None:
+            history = search.progress.history
+            mean_map = final_map = shrunk(search.strategy.mean[None])[0]
+            deviations = search.strategy.mean[None]
+            if search.progress.incumbent is not None:
+                final_map = shrunk(search.progress.incumbent[None])[0]
+                deviations = search.progress.archive.thetas
+        candidates = shrunk(deviations)
+        if mean_map is not None:
+            # Whatever the strength, there is this much to choose from.
+            candidates = np.concatenate([candidates, shifted(self.rows, mean_map)])
+        losses, maps = self._front(candidates)
+        return EvolvedMap(
+            losses,
+            maps,
+            mean_map,
+            final_map,
+            shrinkage.strength,
+            shrinkage.shift,
+            shrinkage.path,
+            history,
+        )
+
+    def _front(
+        self, maps: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the losses and maps that no other dominates, judged on all rows."""
+        # Float64 from the start: float32 would move scores across thresholds.
+        archive = Archive(
+            self._max_front,
+            np.empty((0, self._n_losses)),
+            maps[:0],  # type: ignore[arg-type]
+        )
+        losses, front = archive.updated(self.judge.losses(maps), maps).front()  # type: ignore[arg-type]
+        return losses, front.astype(np.float64, copy=False)
+
+    def _path(self) -> dict[Candidate, float]:
+        """Return the mean geometric mean of each candidate over held-out halves."""
+        n = self.rows.n_rows
+        if n < 2:
+            return {"identity": np.nan}
+        repeats = next((r for most, r in _REPEATS if n < most), 1)
+        values = []
+        for repeat in range(repeats):
+            generator = np.random.default_rng([*self._seed, 3, repeat])
+            halves = iterative_split_indices(
+                self.rows.targets.dense, test_size=0.5, random_state=generator
+            )
+            one, other = (self.rows.take(half) for half in halves)
+            for side, (given, held_out) in enumerate([(one, other), (other, one)]):
+                maps = self._candidates(given, (*self._seed, 4, repeat, side))
+                values.append(log_geometric_mean(held_out, maps))
+        means = np.exp(np.mean(values, axis=0))
+        return dict(zip(("identity", *_STRENGTHS), means.tolist(), strict=True))
+
+    def _candidates(
+        self, engine: ScoreEngine, seed: tuple[int, ...]
+    ) -> NDArray[np.float64]:
+        """Return the identity and the map of each strength, found on some rows."""
+        shift = find_shift(engine)
+        if self.space.transform == "thresholds":
+            members = _threshold_deviations(engine, shift)
+            values = log_geometric_mean(engine, self.space.maps(members, shift))
+            deviations = members[values.argmin()][None]
+        else:
+            deviations = self._evolved_mean(engine.of_deviations(shift), seed)[None]
+        return np.concatenate(
+            [
+                self.space.identity()[None],
+                *(self.space.maps(deviations, shift, s) for s in _STRENGTHS),
+            ]
+        )
+
+    def _evolved_mean(
+        self, engine: ScoreEngine, seed: tuple[int, ...]
+    ) -> NDArray[np.float64]:
+        strategy = self._strategy(seed)
+        unit = np.ones((1, self._n_losses))
+        for epoch in range(self._max_epochs):
+            losses = engine.losses(strategy.ask())
+            strategy.tell(self._fitness.order(losses, unit, epoch))
+        return strategy.mean
+
+    def _strategy(self, seed: tuple[int, ...]) -> SeparableCMA:
+        return SeparableCMA(
+            np.zeros(self.space.n_deviations),
+            self.space.sigma,
+            self.population_size,
+            seed=np.random.SeedSequence(seed),
+        )
+
+
+def evolve_map(
+    scores: NDArray[np.floating],
+    targets: RowTargets,
+    losses: Any,
+    *,
+    transform: str,
+    shrinkage: float | Literal["auto"],
+    max_epochs: int,
+    population_size: int | None,
+    ties: Ties,
+    max_front: int,
+    seed: tuple[int, ...],
+    executor: Executor | None = None,
+) -> EvolvedMap:
+    """Evolve a map of scores, from the choice of its strength to its front.
+
+    Parameters
+    ----------
+    scores : float array (n, M, K)
+        Finite logits of M learners, on rows that they were not fitted on.
+    targets : RowTargets
+        The true labels and weights of these rows.
+    losses : sequence of losses
+    transform : {"affine", "average", "bias", "mixing", "thresholds", "weights"}
+        What may change, see ``MapSpace``.
+    shrinkage : "auto" or float in [0, 1]
+        The strength of the labels' own deviations; halves of the rows choose it, or
+        that no shift helps either. 0 is one shift of all labels.
+    max_epochs : int
+    population_size : int or None
+    ties : {"depth", "layer"} or None
+    max_front : int
+        Members of the front at most; more than there are losses.
+    seed : tuple of int
+        Not negative.
+    executor : concurrent.futures.Executor, default=None
+        Threads; the result is the same without.
+
+    Returns
+    -------
+    EvolvedMap
+        Its maps apply to the scores as they were given.
+
+    Examples
+    --------
+    A learner that says too little: one shift mends it.
+
+    >>> import numpy as np
+    >>> from clml._map_search import evolve_map
+    >>> from clml._score_map import apply_map
+    >>> from clml.losses import RowTargets, loss_values
+    >>> generator = np.random.default_rng(0)
+    >>> truth = generator.normal(size=(200, 3))
+    >>> scores = truth + generator.normal(scale=0.5, size=truth.shape) - 1.0
+    >>> Y = (truth > 0).astype(int)
+    >>> found = evolve_map(
+    ...     scores[:, None],
+    ...     RowTargets.from_indicator(Y),
+    ...     ("hamming", "micro_f1"),
+    ...     transform="affine",
+    ...     shrinkage=0.0,
+    ...     max_epochs=10,
+    ...     population_size=8,
+    ...     ties="depth",
+    ...     max_front=20,
+    ...     seed=(0,),
+    ... )
+    >>> before = loss_values(Y, scores, ("hamming",))
+    >>> after = loss_values(Y, apply_map(found.mean_map, scores[:, None]), ("hamming",))
+    >>> bool(after < 0.6 * before)
+    True
+    """
+    run = MapSearch(
+        scores,
+        targets,
+        losses,
+        transform=transform,
+        max_epochs=max_epochs,
+        population_size=population_size,
+        ties=ties,
+        max_front=max_front,
+        seed=seed,
+        executor=executor,
+    )
+    chosen = run.choose(shrinkage)
+    search = None
+    # Of strength 0 nothing that is evolved would be seen.
+    if run.space.evolved and chosen.strength > 0:
+        search = run.search(chosen.shift)
+        for _ in range(max_epochs):
+            search.epoch()
+    return run.found(search, chosen)
+
+
+def find_shift(engine: ScoreEngine) -> float:
+    """Return the common bias with the smallest geometric mean of the losses.
+
+    Of equal ones that nearest to 0.
+    """
+    identity = engine.space.identity()
+    maps = shifted(engine, identity)
+    shifts = maps[:, -1] - identity[-1]
+    values = log_geometric_mean(engine, maps)
+    return float(shifts[np.lexsort((np.abs(_SHIFTS), values))[0]])
+
+
+def shifted(engine: ScoreEngine, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return a map with one bias after another added to all labels, flat."""
+    spread = float(engine.scores(theta[None]).std())
+    maps = np.tile(theta, (len(_SHIFTS), 1))
+    maps[:, -engine.space.n_labels :] += (_SHIFTS * spread)[:, None]
+    return maps
+
+
+def log_geometric_mean(
+    engine: ScoreEngine, maps: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the mean logarithm of the losses (p,); undefined ones are infinite.
+
+    A loss counts as half an error at least: with none at all everything else would
+    be forgiven.
+    """
+    least = 0.5 / engine.targets.dense.size
+    losses = engine.losses(maps)
+    values = np.log(np.maximum(losses, least)).mean(axis=1)
+    return np.where(np.isnan(values), np.inf, values)
+
+
+def _simplest(path: Mapping[Candidate, float]) -> Candidate:
+    """Return the first candidate that is as good as the best."""
+    best = min(path.values())
+    near = (name for name, value in path.items() if value <= best * (1.0 + _NEAR))
+    return next(near, "identity")
+
+
+def _threshold_deviations(engine: ScoreEngine, shift: float) -> NDArray[np.float64]:
+    """Return the biases (m, K), beside the shift, of the best thresholds."""
+    (scores,) = engine.scores(engine.space.identity()[None])
+    targets = engine.targets
+    weight = targets.weight if targets.weighted else None
+    return -threshold_front(scores, targets.dense, weight).thresholds - shift
+
+
+def _at_most(engine: ScoreEngine, most: int, seed: tuple[int, ...]) -> ScoreEngine:
+    """Return the engine on a stratified part of its rows, if these are too many."""
+    if engine.n_rows <= most:
+        return engine
+    _, part = iterative_split_indices(
+        engine.targets.dense,
+        test_size=most / engine.n_rows,
+        random_state=np.random.default_rng(seed),
+    )
+    return engine.take(part)
+
+
+def _check_finite(scores: NDArray[np.floating]) -> None:
+    bad = np.argwhere(~np.isfinite(scores))
+    if len(bad):
+        row, learner, label = bad[0].tolist()
+        raise ValueError(
+            f"scores must be finite, got {scores[row, learner, label]} at row {row}, "
+            f"learner {learner}, label {label}."
+        )

@@ -1,0 +1,327 @@
+"""What Tuned and Stacking share: scores of learners, and a map of them, evolved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import _safe_indexing, check_array, check_random_state, indexable
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._tags import Tags
+from sklearn.utils.validation import (
+    _num_samples,
+    check_consistent_length,
+    check_is_fitted,
+    validate_data,
+)
+
+from ._calibration import fit_temperatures
+from ._front import ParetoFront
+from ._lebesgue_estimator import LebesgueEstimator, choose_model
+from ._map_search import MapSearch, Shrinkage
+from ._multilabel import _is_ragged, column_names
+from ._out_of_fold import check_takes_weight, fit_learner, folds, out_of_fold_logits
+from ._rows import Part, drop_weightless
+from ._score_map import apply_map
+from ._scores import label_logits
+from ._search import Search, history_arrays
+from ._sklearn_compat import HiddenParameter
+from .engine import single_threaded_blas
+from .losses import get_losses
+
+#: Learners with their names.
+Learners = list[tuple[str, Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class _MapFit:
+    """What the fitted attributes are made of, beside the search."""
+
+    run: MapSearch
+    shrinkage: Shrinkage
+
+
+class MappedScoresClassifier(LebesgueEstimator):
+    """Predicts with a map of the scores of fitted learners.
+
+    A subclass names its learners, keeps the fitted ones, and gives these back.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "losses": [list, tuple, np.ndarray, str],
+        "cv": ["cv_object"],
+        "shrinkage": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="both")],
+        "prefit": ["boolean"],
+        "max_epochs": [Interval(Integral, 1, None, closed="left")],
+        "population_size": [Interval(Integral, 2, None, closed="left"), None],
+        "ties": [StrOptions({"depth", "layer"}), None],
+        "incumbent": [str],
+        "calibrate": ["boolean"],
+        "max_front": [Interval(Integral, 1, None, closed="left")],
+        "patience": [Interval(Integral, 1, None, closed="left"), None],
+        "max_seconds": [Interval(Real, 0, None, closed="neither"), None],
+        "keep_on_interrupt": ["boolean"],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    transform = HiddenParameter()
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether to return those of the estimators among them too.
+
+        Returns
+        -------
+        dict
+        """
+        params = {name: vars(self)[name] for name in self._get_param_names()}
+        for name, value in list(params.items()) if deep else ():
+            if hasattr(value, "get_params") and not isinstance(value, type):
+                own = value.get_params().items()
+                params |= {f"{name}__{key}": inner for key, inner in own}
+        return params
+
+    def _named_learners(self) -> Learners:
+        """Return the learners, not fitted unless ``prefit``."""
+        raise TypeError(f"{type(self).__name__} must define _named_learners().")
+
+    def _keep_learners(self, names: list[str], fitted: list[Any]) -> None:
+        """Store the fitted learners under their public attributes."""
+        raise TypeError(f"{type(self).__name__} must define _keep_learners().")
+
+    def _fitted_learners(self) -> list[Any]:
+        """Return what ``_keep_learners`` stored."""
+        raise TypeError(f"{type(self).__name__} must define _fitted_learners().")
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        losses = self._check_losses()
+        named = self._named_learners()
+        part = self._training_rows(X, y, sample_weight)
+        random = check_random_state(self.random_state)
+        seed = tuple(random.randint(2**31 - 1, size=4).tolist())
+        scores = self._learn(named, part, seed)
+        with single_threaded_blas(), self._threads() as executor:
+            run = MapSearch(
+                scores,
+                part.targets,
+                losses,
+                transform=vars(self)["transform"],
+                max_epochs=int(self.max_epochs),
+                population_size=self.population_size,
+                ties=self.ties,
+                max_front=int(self.max_front),
+                seed=seed,
+                executor=executor,
+            )
+            interrupt = self._fit_map(run, X, y, sample_weight)
+        if interrupt is not None and not self.keep_on_interrupt:
+            raise interrupt
+        return self
+
+    def _learn(
+        self, named: Learners, part: Part, seed: tuple[int, ...]
+    ) -> NDArray[np.float64]:
+        """Fit the learners on all rows; return scores (n, M, K) of unseen ones."""
+        y = part.Y.astype(np.int64)
+        if not isinstance(self.classes_, list):
+            y = y[:, 0]
+        if not self.prefit:
+            for _, learner in named:
+                check_takes_weight(learner, part.weight)
+        frozen = [
+            FrozenEstimator(learner) if self.prefit else learner for _, learner in named
+        ]
+        parts = []
+        if not all(isinstance(learner, FrozenEstimator) for learner in frozen):
+            parts = folds(self.cv, part.X, part.Y, self._fold_seed(seed))
+        scores = [
+            out_of_fold_logits(learner, part.X, y, parts, part.weight, self.n_jobs)
+            for learner in frozen
+        ]
+        fitted = [
+            learner if self.prefit else fit_learner(learner, part.X, y, part.weight)
+            for _, learner in named
+        ]
+        self._keep_learners([name for name, _ in named], fitted)
+        return np.stack(scores, axis=1)
+
+    def _fold_seed(self, seed: tuple[int, ...]) -> int:
+        """Return the seed of the folds: an integer ``random_state`` itself."""
+        given = isinstance(self.random_state, Integral)
+        return int(self.random_state) if given else seed[0]
+
+    def _fit_map(
+        self, run: MapSearch, X: Any, y: Any, sample_weight: Any
+    ) -> KeyboardInterrupt | None:
+        """Choose the strength, evolve, store the attributes; return an interrupt."""
+        try:
+            chosen = run.choose(self.shrinkage)
+        except KeyboardInterrupt as interrupt:
+            # The learners are fitted: they predict as they are.
+            nothing = _MapFit(run, Shrinkage(0.0, 0.0, {}))
+            self.__dict__.update(self._fitted_attributes(None, nothing, "none"))
+            self.interrupted_ = True
+            return interrupt
+        search = None
+        # Of strength 0 nothing that is evolved would be seen.
+        if run.space.evolved and chosen.strength > 0:
+            search = run.search(chosen.shift)
+        fit = _MapFit(run, chosen)
+        return self._run_search(search, fit, X, y, sample_weight)  # type: ignore[arg-type]
+
+    def _evolve(self, search: Any, *arguments: Any) -> KeyboardInterrupt | None:
+        return None if search is None else super()._evolve(search, *arguments)
+
+    def _fitted_attributes(
+        self,
+        search: Search | None,
+        rows: Any,
+        calibrated: Literal["all", "chosen", "none"] = "all",
+    ) -> dict[str, Any]:
+        run, shrinkage = rows.run, rows.shrinkage
+        found = run.found(search, shrinkage)
+        names = tuple(loss.name for loss in get_losses(self.losses))
+        front = ParetoFront(found.losses, names, found.maps)
+        maps = {"final": found.final_map, "mean": found.mean_map}
+        alternatives = {k: (v, 1.0) for k, v in maps.items() if v is not None}
+        which = self.incumbent
+        if which in maps and not alternatives:
+            which = "geometric_mean"
+        if self.calibrate and calibrated != "none":
+            chosen = choose_model(front, alternatives, which, None)["incumbent_"]
+            front, alternatives = _calibrated(
+                run, front, alternatives, None if calibrated == "all" else chosen
+            )
+        archived = () if search is None else search.progress.archived_losses
+        archived = archived or (found.losses.astype(np.float32),)
+        return {
+            "front_": front,
+            "history_": _history(found.history, len(names)),
+            "archive_losses_": np.concatenate(archived),
+            "n_epochs_": len(found.history),
+            "population_size_": 0
+            if search is None
+            else search.strategy.population_size,
+            "interrupted_": False,
+            "shrinkage_": found.strength,
+            "shift_": found.shift,
+            "shrinkage_path_": dict(found.path),
+            "_alternatives": alternatives,
+            **choose_model(front, alternatives, which, None),
+        }
+
+    def _training_rows(self, X: Any, y: Any, sample_weight: Any = None) -> Part:
+        """Check y and count X, which learners get as it is; leave weightless rows."""
+        names = column_names(y)
+        validate_data(self, X, y, skip_check_array=True)
+        _check_two_dimensions(X)
+        if _is_ragged(y):
+            raise ValueError(
+                "y must be an indicator of shape (rows, labels) that holds 0 and 1, "
+                "got lists of different lengths. sklearn.preprocessing."
+                "MultiLabelBinarizer turns lists of labels into one."
+            )
+        y = check_array(
+            y,
+            accept_sparse="csr",
+            ensure_2d=False,
+            dtype=None,
+            ensure_min_features=0,  # labels, of which an indicator speaks better
+            input_name="y",
+        )
+        check_consistent_length(X, y)
+        # Folds take rows: sparse formats without rows become CSR, nothing else changes.
+        (X,) = indexable(X)
+        n = _num_samples(X)
+        kept, y, weight = drop_weightless(np.arange(n), y, sample_weight)
+        if len(kept) < n:
+            X = self._take(X, kept)
+        part = Part(X, self._fit_targets(y, names), weight)
+        self._warn_constant(part.Y)
+        return part
+
+    def _take(self, X: Any, rows: NDArray[np.int64]) -> Any:
+        if self.__sklearn_tags__().input_tags.pairwise:
+            raise ValueError(
+                "sample_weight must be positive for every row where X holds kernels "
+                f"between rows, got {_num_samples(X) - len(rows)} weights of 0."
+            )
+        return _safe_indexing(X, rows)
+
+    def _check_rows(self, X: Any) -> Any:
+        check_is_fitted(self)
+        _check_two_dimensions(X)
+        return validate_data(self, X, reset=False, skip_check_array=True)
+
+    def _logits(self, X: Any) -> NDArray[np.float64]:
+        scores = [
+            label_logits(learner, X, self.n_labels_)
+            for learner in self._fitted_learners()
+        ]
+        mixing = vars(self)["transform"] == "mixing"
+        logits = apply_map(self.theta_, np.stack(scores, axis=1), mixing=mixing)
+        return logits / self.temperature_
+
+
+def delegate_input_tags(tags: Tags, learners: list[Tags]) -> Tags:
+    """Return the tags with what all learners can take."""
+    for name in ("sparse", "allow_nan", "pairwise"):
+        able = all(getattr(learner.input_tags, name) for learner in learners)
+        setattr(tags.input_tags, name, able)
+    return tags
+
+
+def _calibrated(
+    run: MapSearch,
+    front: ParetoFront,
+    alternatives: dict[str, tuple[NDArray[np.float64], float]],
+    only: str | int | None,
+) -> tuple[ParetoFront, dict[str, tuple[NDArray[np.float64], float]]]:
+    """Return the models with temperatures, of all of them or one only."""
+
+    def temperature(name: str | int, theta: NDArray[np.floating]) -> float:
+        if only is not None and name != only:
+            return 1.0
+        scores = run.rows.scores(theta[None])
+        return float(fit_temperatures(scores, run.rows.targets)[0])
+
+    values = np.array([temperature(i, theta) for i, theta in enumerate(front.theta)])
+    pairs = {k: (v, temperature(k, v)) for k, (v, _) in alternatives.items()}
+    return replace(front, temperature=values), pairs
+
+
+def _history(records: tuple[dict[str, Any], ...], n_losses: int) -> dict[str, NDArray]:
+    """Return one array a quantity; without epochs each is empty."""
+    if records:
+        return history_arrays(records)
+    numbers = (
+        "sigma",
+        "measure",
+        "archive_measure",
+        "incumbent_binary_cross_entropy_train",
+        "incumbent_row_log_loss_train",
+        "seconds",
+    )
+    return {name: np.empty(0) for name in numbers} | {
+        name: np.empty((0, n_losses)) for name in ("incumbent_train", "mean_train")
+    }
+
+
+def _check_two_dimensions(X: Any) -> None:
+    """Refuse one row or column given as a plain array of numbers."""
+    if isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype.kind in "buif":
+        raise ValueError(
+            f"X must be 2D, of shape (rows, features), got a 1D array of {len(X)} "
+            "numbers. Reshape your data: X.reshape(1, -1) for one row, "
+            "X.reshape(-1, 1) for one feature."
+        )

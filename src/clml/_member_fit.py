@@ -1,0 +1,121 @@
+"""A fit with several members: their networks, then the front of their outputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._calibration import fit_temperatures
+from ._front import ParetoFront
+from ._map_search import EvolvedMap, evolve_map
+from ._members import MemberRun, Together, scale_outputs
+from ._score_map import apply_map
+from ._search import history_arrays
+from .lebesgue import Ties
+from .losses import get_losses
+from .network import Layout
+
+
+@dataclass(frozen=True)
+class OutputSettings:
+    """How the front of the members' outputs is searched for.
+
+    Attributes
+    ----------
+    losses : sequence of losses
+    ties : {"depth", "layer"} or None
+    max_front : int
+    shrinkage : "auto" or float
+    seed : tuple of int
+    """
+
+    losses: Any
+    ties: Ties
+    max_front: int
+    shrinkage: Any
+    seed: tuple[int, ...]
+
+
+# What a label's scale and bias take: more epochs find nothing more.
+_MAP_EPOCHS = 120
+_MAP_POPULATION = 64
+
+
+def plain_outputs(run: MemberRun, together: Together) -> EvolvedMap:
+    """Return the outputs as they are, for a model that holds whatever comes."""
+    n_labels = run.judge.n_labels
+    identity = np.concatenate([np.ones(n_labels), np.zeros(n_labels)])
+    losses = run.losses_of(together.unseen)
+    return EvolvedMap(
+        losses[None], identity[None], identity, identity, 0.0, 0.0, {}, ()
+    )
+
+
+def evolved_outputs(
+    run: MemberRun, together: Together, settings: OutputSettings, executor: Any
+) -> EvolvedMap:
+    """Evolve a scale and a bias for each label on the rows that judge."""
+    return evolve_map(
+        together.unseen[:, None],
+        run.judge,
+        settings.losses,
+        transform="affine",
+        shrinkage=settings.shrinkage,
+        max_epochs=_MAP_EPOCHS,
+        population_size=_MAP_POPULATION,
+        ties=settings.ties,
+        max_front=settings.max_front,
+        seed=settings.seed,
+        executor=executor,
+    )
+
+
+def member_attributes(
+    run: MemberRun,
+    together: Together,
+    outputs: EvolvedMap,
+    losses: Any,
+    calibrate: bool,
+) -> dict[str, Any]:
+    """Return the fitted attributes of members and their outputs."""
+    maps = [*outputs.maps, outputs.final_map, outputs.mean_map]
+    temperature = np.ones(len(maps))
+    if calibrate:
+        scores = together.unseen[:, None]
+        for i, theta in enumerate(maps):
+            logits = apply_map(theta, scores)[None]
+            (temperature[i],) = fit_temperatures(logits, run.judge)
+    front = ParetoFront(
+        losses=outputs.losses,
+        loss_names=tuple(loss.name for loss in get_losses(losses)),
+        theta=outputs.maps.astype(np.float32),
+        temperature=temperature[:-2],
+    )
+    history = run.progress.history
+    judged = [record["incumbent_validation"] for record in history]
+    return {
+        "networks_": together.networks,
+        "front_": front,
+        "history_": history_arrays(history),
+        "archive_losses_": np.array(judged or outputs.losses, dtype=np.float32),
+        "n_epochs_": run.progress.epoch,
+        "shrinkage_": outputs.strength,
+        "shift_": outputs.shift,
+        "interrupted_": False,
+        "_alternatives": {
+            "final": (np.float32(outputs.final_map), float(temperature[-2])),
+            "mean": (np.float32(outputs.mean_map), float(temperature[-1])),
+        },
+    }
+
+
+def mapped_networks(
+    networks: NDArray[np.float32], layout: Layout, theta: NDArray[np.floating]
+) -> NDArray[np.float32]:
+    """Return networks (members, n) whose outputs are mapped; one alone is (n,)."""
+    scale, bias = np.split(np.asarray(theta), 2)
+    mapped = scale_outputs(networks, layout, scale, bias)
+    return mapped[0] if len(mapped) == 1 else mapped

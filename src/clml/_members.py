@@ -1,0 +1,428 @@
+"""Several members on their own rows each, judged together on the rows they left out.
+
+One network that fits a few hundred rows closely has learnt their noise too. The
+average of several, each of which left some rows out, has less of it; and what a row is
+given by the members that never saw it is an honest judgement, without a row being lost
+to validation.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._ascent import AscentPlan, Climber, NetworkRows
+from ._search import TRACKED, EpochRows, Fitness, defined_losses
+from .datasets import IterativeStratifiedKFold
+from .engine import NumpyEngine
+from .evolution import RankGradient, Strategy
+from .losses import LossSet, RowTargets, loss_values
+from .network import Layout
+
+# How much of the judgement of earlier epochs counts: one epoch's is noisy.
+_KEPT_VALUE = 0.8
+# From so many rows on one part that is left out is enough to judge by.
+_MANY_ROWS = 10_000
+
+
+def left_out(Y: NDArray[np.uint8], n_members: int, seed: int) -> NDArray[np.bool_]:
+    """Tell which rows each member leaves out, (members, n).
+
+    The rows are dealt into as many stratified parts as there are members; each leaves
+    out two neighbouring ones, so that two members judge every row. One part is enough
+    with fewer than four members or many rows. With fewer rows than members nobody
+    leaves any out.
+    """
+    n = len(Y)
+    if n_members == 1 or n < max(3, n_members):
+        return np.zeros((n_members, n), dtype=bool)
+    part = np.empty(n, dtype=np.int64)
+    folds = IterativeStratifiedKFold(n_members, shuffle=True, random_state=seed)
+    for i, (_, rows) in enumerate(folds.split(np.empty((n, 1)), Y)):
+        part[rows] = i
+    n_left = 2 if n_members >= 4 and n < _MANY_ROWS else 1
+    distance = (part - np.arange(n_members)[:, None]) % n_members
+    return distance < n_left
+
+
+class Members(Protocol):
+    """What trains members."""
+
+    @property
+    def epoch(self) -> int:
+        """Epochs done."""
+
+    def networks(self) -> NDArray[np.float32]:
+        """Return the weights (members, n) that predict now."""
+
+    def step(self, executor: Executor | None) -> dict[str, Any]:
+        """Train all members for an epoch; return what to record of it."""
+
+
+class AscendingMembers:
+    """Members that climb the Lebesgue measure, see ``_ascent``.
+
+    Parameters
+    ----------
+    climbers : sequence of Climber
+    rows : NetworkRows
+    targets : sequence of RowTargets
+        One a member, which differ in their weights.
+    loss_set : LossSet
+    plan : AscentPlan
+    """
+
+    def __init__(
+        self,
+        climbers: Sequence[Climber],
+        rows: NetworkRows,
+        targets: Sequence[RowTargets],
+        loss_set: LossSet,
+        plan: AscentPlan,
+    ):
+        self.climbers = tuple(climbers)
+        self._rows, self._targets = rows, targets
+        self._loss_set, self._plan = loss_set, plan
+        self._begun = self.epoch
+
+    @property
+    def epoch(self) -> int:
+        """Epochs done."""
+        return self.climbers[0].epoch
+
+    def state(self) -> tuple[Climber, ...]:
+        """Return what another run goes on from."""
+        return self.climbers
+
+    def networks(self) -> NDArray[np.float32]:
+        """Return each member's average along the run."""
+        return np.stack([climber.average for climber in self.climbers])
+
+    def step(self, executor: Executor | None) -> dict[str, Any]:
+        """Let every member climb for an epoch."""
+
+        def climb(member: int) -> Climber:
+            return self.climbers[member].climbed(
+                self._rows,
+                self._targets[member],
+                self._loss_set,
+                self._plan,
+                self._begun,
+            )
+
+        progress = (self.epoch - self._begun) / self._plan.n_epochs
+        # Committed as a whole: an interrupt leaves all members before the epoch.
+        self.climbers = tuple(_mapped(executor, climb, len(self.climbers)))
+        losses = np.stack([climber.losses for climber in self.climbers])
+        return {"sigma": self._plan.rate(progress), "members_train": losses}
+
+
+class EvolvedMembers:
+    """Members that are evolved side by side: one population an epoch holds them all.
+
+    Parameters
+    ----------
+    strategies : sequence of Strategy
+    engine : NumpyEngine
+        On all rows; the members' weights of the rows differ.
+    targets : sequence of RowTargets
+    fitness : Fitness
+    expand : sequence of callables
+        One a member: what its strategy moves, as whole networks.
+    epoch_rows : EpochRows or None
+        Which rows an epoch evaluates; None for all.
+    """
+
+    def __init__(
+        self,
+        strategies: Sequence[Strategy],
+        engine: NumpyEngine,
+        targets: Sequence[RowTargets],
+        fitness: Fitness,
+        expand: Sequence[Callable[[NDArray], NDArray]],
+        epoch_rows: EpochRows | None,
+    ):
+        self.strategies = tuple(strategies)
+        self._engine, self._targets = engine, targets
+        self._fitness, self._expand = fitness, expand
+        self._epoch_rows = epoch_rows
+
+    @property
+    def epoch(self) -> int:
+        """Epochs done."""
+        # After an interrupt some may have been told and others not.
+        return min(strategy.epoch for strategy in self.strategies)
+
+    def state(self) -> tuple[tuple[Strategy, Any], ...]:
+        """Return what another run goes on from."""
+        return tuple(zip(self.strategies, self._expand, strict=True))
+
+    def networks(self) -> NDArray[np.float32]:
+        """Return the mean of each member's distribution."""
+        return np.concatenate(
+            [
+                expand(_centre(strategy).astype(np.float32)[None])
+                for expand, strategy in zip(self._expand, self.strategies, strict=True)
+            ]
+        )
+
+    def step(self, executor: Executor | None) -> dict[str, Any]:
+        """Ask every member, evaluate all candidates, tell every member."""
+        epoch = self.epoch
+        engine, targets = self._engine, self._targets
+        if self._epoch_rows is not None:
+            rows = self._epoch_rows.draw(epoch)
+            engine = engine.take(rows)
+            targets = [t.take(rows) for t in targets]
+        unit = np.ones((1, len(engine.loss_set.losses)))
+        found = []
+        for strategy, expand, own in zip(
+            self.strategies, self._expand, targets, strict=True
+        ):
+            if strategy.epoch > epoch:  # told before an interrupt
+                continue
+            thetas = expand(strategy.ask().astype(np.float32, copy=False))
+            losses = defined_losses(engine.with_targets(own).losses(thetas))
+            strategy.tell(self._fitness.order(losses, unit, epoch))
+            found.append(np.nanmin(losses, axis=0))
+        sigma = float(np.mean([strategy.sigma for strategy in self.strategies]))
+        return {"sigma": sigma, "members_train": np.stack(found)}
+
+
+def _centre(strategy: Strategy) -> NDArray[np.float64]:
+    if isinstance(strategy, RankGradient):
+        return strategy.average if strategy.epoch else strategy.mean
+    return strategy.mean
+
+
+def _mapped(executor: Executor | None, work: Callable[[int], Any], n: int) -> list[Any]:
+    """Return work(0), ..., work(n − 1), in threads if there are any."""
+    apply = map if executor is None else executor.map
+    return list(apply(work, range(n)))
+
+
+@dataclass(frozen=True, eq=False)
+class Together:
+    """What members say together.
+
+    Attributes
+    ----------
+    networks : float32 array (members, n)
+        Scaled so that the logits of each have a root mean square of 1: only then does
+        an average hear every member.
+    seen, unseen : float64 arrays (n, K) and (judged, K)
+        Average logits of the training rows by members that were trained on them, and
+        of the rows that judge.
+    """
+
+    networks: NDArray[np.float32]
+    seen: NDArray[np.float64]
+    unseen: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Jury:
+    """Who judges: members on rows they left out, or rows of validation.
+
+    Attributes
+    ----------
+    rows : NetworkRows
+        That train.
+    held_out : bool array (members, n)
+    validation : NetworkRows or None
+        Rows that no member was trained on, if there are any.
+    """
+
+    rows: NetworkRows
+    held_out: NDArray[np.bool_]
+    validation: NetworkRows | None
+
+    @property
+    def judged(self) -> NDArray[np.bool_] | None:
+        """Which training rows judge; None if validation rows do."""
+        if self.validation is not None:
+            return None
+        if not self.held_out.any():
+            return np.ones(self.held_out.shape[1], dtype=bool)
+        return np.asarray(self.held_out.any(axis=0))
+
+    def hear(
+        self, networks: NDArray[np.float32], executor: Executor | None
+    ) -> Together:
+        """Compute what the members say."""
+        layout = self.rows.layout
+
+        def say(member: int) -> tuple[NDArray, NDArray, NDArray | None]:
+            logits = self.rows.logits(networks[member])
+            square = float(np.mean(np.square(logits, dtype=np.float64)))
+            size = square**0.5 if square > 0 else 1.0
+            scaled = scale_outputs(networks[member], layout, 1.0 / size)
+            beyond = None
+            if self.validation is not None:
+                beyond = self.validation.logits(scaled)
+            return scaled, logits / np.float32(size), beyond
+
+        said = _mapped(executor, say, len(networks))
+        out = self.held_out
+        seen = sum(z * ~out[b][:, None] for b, (_, z, _) in enumerate(said))
+        seen = seen / np.maximum((~out).sum(axis=0), 1)[:, None]
+        if self.validation is not None:
+            unseen = np.mean([z for _, _, z in said], axis=0, dtype=np.float64)
+        else:
+            judged = self.judged
+            votes = out.sum(axis=0)
+            if not votes.any():  # too few rows for anyone to leave some out
+                unseen = seen
+            else:
+                unseen = sum(z * out[b][:, None] for b, (_, z, _) in enumerate(said))
+                unseen = (unseen / np.maximum(votes, 1)[:, None])[judged]
+        return Together(
+            np.stack([scaled for scaled, _, _ in said]),
+            np.asarray(seen, dtype=np.float64),
+            np.asarray(unseen, dtype=np.float64),
+        )
+
+
+def scale_outputs(
+    theta: NDArray[np.float32],
+    layout: Layout,
+    scale: float | NDArray[np.floating],
+    bias: NDArray[np.floating] | None = None,
+) -> NDArray[np.float32]:
+    """Return networks whose logits are scale · logits + bias."""
+    changed = theta.copy()
+    last = layout.matrices(changed)[-1]
+    last *= np.asarray(scale, dtype=np.float32)
+    if bias is not None:
+        last[..., -1, :] += np.asarray(bias, dtype=np.float32)
+    return changed
+
+
+@dataclass(frozen=True, eq=False)
+class MemberProgress:
+    """What a run has found after some epochs. A value.
+
+    Attributes
+    ----------
+    epoch : int
+    best : Together or None
+        The members after the epoch that the jury liked best.
+    value, best_value : float
+        Mean logarithm of the judged losses, averaged over the last epochs: now, and
+        the smallest.
+    measure : float
+        The largest Lebesgue measure of what the members' judged losses dominate.
+    history : tuple of dict
+    """
+
+    epoch: int = 0
+    best: Together | None = None
+    best_value: float = np.inf
+    value: float = np.inf
+    measure: float = 0.0
+    history: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def archived_losses(self) -> tuple[NDArray[np.float64], ...]:
+        """The judged losses (1, o) of each epoch."""
+        return tuple(record["incumbent_validation"][None] for record in self.history)
+
+
+class MemberRun:
+    """Trains members and keeps those of the epoch that judged best.
+
+    Parameters
+    ----------
+    members : Members
+    jury : Jury
+    train, judge : RowTargets
+        Of the training rows, and of those that judge.
+    losses : sequence of losses
+    executor : Executor or None
+    """
+
+    def __init__(
+        self,
+        members: Members,
+        jury: Jury,
+        train: RowTargets,
+        judge: RowTargets,
+        losses: Any,
+        executor: Executor | None,
+    ):
+        self.members, self.jury = members, jury
+        self.train, self.judge = train, judge
+        self._losses, self._executor = losses, executor
+        self.progress = MemberProgress(epoch=members.epoch)
+
+    def epoch(self) -> dict[str, Any]:
+        """Train for an epoch, judge, and return its record."""
+        began = time.perf_counter()
+        now = self.progress
+        step = self.members.step(self._executor)
+        said = self.jury.hear(self.members.networks(), self._executor)
+        train = _values(self.train, said.seen, self._losses)
+        judged = self.losses_of(said.unseen)
+        measure = max(now.measure, float(np.prod(1 - np.clip(judged, 0, 1))))
+        value = _log_mean(judged, self.judge)
+        if now.history:
+            value = _KEPT_VALUE * now.value + (1 - _KEPT_VALUE) * value
+        better = value < now.best_value or now.best is None
+        record = {
+            "sigma": step["sigma"],
+            "measure": float(np.prod(1 - np.clip(train, 0, 1))),
+            "archive_measure": measure,
+            "incumbent_train": train,
+            "mean_train": np.nanmean(step["members_train"], axis=0),
+            "incumbent_validation": judged,
+            "mean_validation": judged,
+            **self._tracked("train", self.train, said.seen),
+            **self._tracked("validation", self.judge, said.unseen),
+            "seconds": time.perf_counter() - began,
+        }
+        self.progress = replace(
+            now,
+            epoch=self.members.epoch,
+            best=said if better else now.best,
+            best_value=value if better else now.best_value,
+            value=value,
+            measure=measure,
+            history=(*now.history, record),
+        )
+        return record
+
+    def judge_now(self) -> None:
+        """Judge the members as they are, before any epoch."""
+        said = self.jury.hear(self.members.networks(), self._executor)
+        value = _log_mean(self.losses_of(said.unseen), self.judge)
+        self.progress = replace(self.progress, best=said, best_value=value)
+
+    def losses_of(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the losses (o,) of logits of the rows that judge."""
+        return _values(self.judge, logits, self._losses)
+
+    def _tracked(
+        self, rows: str, targets: RowTargets, logits: NDArray[np.float64]
+    ) -> dict[str, float]:
+        values = _values(targets, logits, TRACKED)
+        return {
+            f"incumbent_{name}_{rows}": float(value)
+            for name, value in zip(TRACKED, values, strict=True)
+        }
+
+
+def _values(targets: RowTargets, logits: NDArray[np.float64], losses: Any) -> NDArray:
+    weight = targets.weight if targets.weighted else None
+    return loss_values(targets.dense, logits, losses, sample_weight=weight)
+
+
+def _log_mean(losses: NDArray[np.float64], targets: RowTargets) -> float:
+    """Return the mean logarithm; a loss counts as half an error at least."""
+    value = float(np.log(np.maximum(losses, 0.5 / targets.dense.size)).mean())
+    return np.inf if np.isnan(value) else value

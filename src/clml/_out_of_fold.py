@@ -1,0 +1,189 @@
+"""Scores of rows from learners that did not see them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils.metaestimators import _safe_split
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _num_samples, has_fit_parameter
+
+from ._scores import label_logits
+from .datasets import IterativeStratifiedKFold
+
+#: Row numbers of the training and of the test part.
+Fold = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+
+def folds(cv: Any, X: Any, Y: NDArray, random_state: int | None = None) -> list[Fold]:
+    """Return the folds of a fit: every row is in one test part.
+
+    Parameters
+    ----------
+    cv : int, splitter, iterable of (train, test), or None
+        A number of stratified folds, None for 5; or how to make them.
+    X : features of n rows
+        Only a splitter looks at more than their number.
+    Y : array (n, K)
+    random_state : int, default=None
+        Of stratified folds. They depend on this and Y alone.
+
+    Returns
+    -------
+    list of pairs of int64 arrays
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from clml._out_of_fold import folds
+    >>> Y = np.array([[1, 0], [1, 0], [0, 1], [0, 1]])
+    >>> [test.tolist() for _, test in folds(2, Y, Y, random_state=0)]
+    [[0, 3], [1, 2]]
+    """
+    cv = 5 if cv is None else cv
+    n = len(Y)
+    if isinstance(cv, Integral):
+        if n < int(cv):
+            raise ValueError(
+                f"cv={cv} needs at least {cv} rows of positive weight, "
+                f"got n_samples={n}."
+            )
+        cv = IterativeStratifiedKFold(int(cv), random_state=random_state)
+    pairs = cv
+    if hasattr(cv, "split"):
+        # A splitter of scikit-learn takes one label as an ordinary target.
+        flat = Y.shape[1] == 1 and not isinstance(cv, IterativeStratifiedKFold)
+        pairs = cv.split(X, Y[:, 0] if flat else Y)
+    made = [(_row_numbers(a, n), _row_numbers(b, n)) for a, b in pairs]
+    _check_partition(made, n)
+    return made
+
+
+def _row_numbers(rows: Any, n: int) -> NDArray[np.int64]:
+    return np.arange(n)[np.asarray(rows)]
+
+
+def _check_partition(made: Sequence[Fold], n: int) -> None:
+    tests = [test for _, test in made]
+    counts = np.bincount(np.concatenate([*tests, np.empty(0, int)]), minlength=n)
+    odd = np.flatnonzero(counts != 1)
+    if len(odd):
+        raise ValueError(
+            "cv must put every row into exactly one test part, "
+            f"got row {odd[0]} in {counts[odd[0]]} of {len(made)}."
+        )
+
+
+def check_takes_weight(estimator: Any, weight: Any) -> None:
+    """Refuse weights that the fit of an estimator has no use for."""
+    _weight_arguments(estimator, weight)
+
+
+def _weight_arguments(
+    estimator: Any, weight: NDArray[np.float64] | None
+) -> dict[str, Any]:
+    if weight is None or isinstance(estimator, FrozenEstimator):
+        return {}
+    if has_fit_parameter(estimator, "sample_weight"):
+        return {"sample_weight": weight}
+    if isinstance(estimator, Pipeline):
+        name, last = estimator.steps[-1]
+        if has_fit_parameter(last, "sample_weight"):
+            return {f"{name}__sample_weight": weight}
+    raise ValueError(
+        f"sample_weight was given, but the fit of {type(estimator).__name__} takes "
+        "none."
+    )
+
+
+def fit_learner(
+    estimator: Any, X: Any, y: NDArray, weight: NDArray[np.float64] | None = None
+) -> Any:
+    """Return a clone, fitted; a frozen estimator stays as it is."""
+    return clone(estimator).fit(X, y, **_weight_arguments(estimator, weight))
+
+
+def out_of_fold_logits(
+    estimator: Any,
+    X: Any,
+    y: NDArray,
+    folds: Sequence[Fold],
+    weight: NDArray[np.float64] | None = None,
+    n_jobs: int | None = None,
+) -> NDArray[np.float64]:
+    """Return logits of every row, each from a clone that was fitted without it.
+
+    Parameters
+    ----------
+    estimator : estimator of scikit-learn
+        A frozen one scores all rows as it is.
+    X : features of n rows, of whatever kind the estimator takes
+    y : int array (n, K), or (n,) for one label
+    folds : sequence of (train, test)
+        What ``folds`` returns.
+    weight : float64 array (n,), default=None
+        For fits, which must take ``sample_weight`` then.
+    n_jobs : int, default=None
+        Folds at the same time.
+
+    Returns
+    -------
+    float64 array (n, K)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from clml._out_of_fold import folds, out_of_fold_logits
+    >>> X, y = np.array([[0.0], [0.1], [1.0], [1.1]]), np.array([[0], [0], [1], [1]])
+    >>> parts = [([1, 3], [0, 2]), ([0, 2], [1, 3])]
+    >>> neighbours = KNeighborsClassifier(1)
+    >>> logits = out_of_fold_logits(neighbours, X, y[:, 0], folds(parts, X, y))
+    >>> (logits[:, 0] > 0).tolist()
+    [False, False, True, True]
+    """
+    n_labels = y.shape[1] if y.ndim == 2 else 1
+    if isinstance(estimator, FrozenEstimator):
+        return _finite(label_logits(estimator, X, n_labels), estimator)
+    parts = Parallel(n_jobs=n_jobs)(
+        delayed(_fold_logits)(estimator, X, y, fold, weight, n_labels) for fold in folds
+    )
+    logits = np.empty((_num_samples(X), n_labels))
+    for (_, test), part in zip(folds, parts, strict=True):
+        logits[test] = part
+    return _finite(logits, estimator)
+
+
+def _fold_logits(
+    estimator: Any,
+    X: Any,
+    y: NDArray,
+    fold: Fold,
+    weight: NDArray[np.float64] | None,
+    n_labels: int,
+) -> NDArray[np.float64]:
+    train, test = fold
+    # It knows of kernels between rows, of which it takes rows and columns.
+    X_train, y_train = _safe_split(estimator, X, y, train)
+    X_test, _ = _safe_split(estimator, X, None, test, train)
+    given = None if weight is None else weight[train]
+    fitted = fit_learner(estimator, X_train, y_train, given)
+    return label_logits(fitted, X_test, n_labels)
+
+
+def _finite(logits: NDArray[np.float64], estimator: Any) -> NDArray[np.float64]:
+    bad = np.argwhere(~np.isfinite(logits))
+    if len(bad):
+        row, label = bad[0].tolist()
+        raise ValueError(
+            f"The scores of {type(estimator).__name__} must be finite, "
+            f"got {logits[row, label]} for row {row}, label {label}."
+        )
+    return logits

@@ -1,0 +1,198 @@
+"""The engine of score maps: populations of maps evaluated on given scores."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from concurrent.futures import Executor, wait
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._score_map import MapSpace, apply_maps, split_maps
+from .engine._blocks import BLOCK_CANDIDATES, Task, cut, rows_per_block
+from .losses import LossSet, RowTargets, Statistics, get_losses
+
+# Multiply-adds below which handing tasks to threads costs more than they save.
+_SMALL_WORK = 2e6
+# What the logits of all rows may take at once, for losses that need them so.
+_LOGIT_BYTES = 256 << 20
+
+
+class ScoreEngine:
+    """Evaluates populations of maps on scores held in memory.
+
+    Parameters
+    ----------
+    space : MapSpace
+    scores : float array (n, M, K)
+        Logits of the learners.
+    targets : RowTargets
+    losses : sequence of losses
+    executor : concurrent.futures.Executor, default=None
+        Threads that take blocks; the result is the same without.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from clml._score_engine import ScoreEngine
+    >>> from clml._score_map import MapSpace
+    >>> from clml.losses import RowTargets
+    >>> targets = RowTargets.from_indicator([[1, 0], [1, 1]])
+    >>> scores = np.array([[[1.0, 2.0]], [[0.5, -1.0]]])
+    >>> space = MapSpace("bias", 2, scale=np.ones(1), offset=np.zeros(1))
+    >>> engine = ScoreEngine(space, scores, targets, ("hamming",))
+    >>> engine.losses(space.identity()[None])
+    array([[0.5]])
+    """
+
+    def __init__(
+        self,
+        space: MapSpace,
+        scores: NDArray[np.floating],
+        targets: RowTargets,
+        losses: Any,
+        executor: Executor | None = None,
+    ):
+        expected = (targets.n_rows, space.n_learners, targets.n_labels)
+        if scores.shape != expected or targets.n_rows == 0:
+            raise ValueError(
+                f"scores must have shape {expected} with at least one row, "
+                f"got {scores.shape}."
+            )
+        self.space = space
+        self.targets = targets
+        self.loss_set = LossSet(get_losses(losses), targets.n_labels)
+        self._scores = np.ascontiguousarray(scores, dtype=np.float64)
+        self._executor = executor
+        self._decode: Callable[..., NDArray[np.float64]] = partial(
+            np.asarray, dtype=np.float64
+        )
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self._scores)
+
+    def with_losses(self, losses: Any) -> Self:
+        """Return an engine on the same rows for other losses; the rows are shared."""
+        other = copy.copy(self)
+        other.loss_set = LossSet(get_losses(losses), self.targets.n_labels)
+        return other
+
+    def of_deviations(self, shift: float) -> Self:
+        """Return an engine on the same rows whose candidates are deviations."""
+        other = copy.copy(self)
+        other._decode = partial(self.space.maps, shift=shift)
+        return other
+
+    def take(self, rows: NDArray[np.integer]) -> Self:
+        """Return an engine on some of the rows."""
+        other = copy.copy(self)
+        other.targets = self.targets.take(rows)
+        other._scores = self._scores[rows]
+        return other
+
+    def losses(self, thetas: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Return the losses (population, o) of candidates (population, n)."""
+        return self.loss_set.close(self.evaluate(thetas))
+
+    def evaluate(self, thetas: NDArray[np.floating]) -> Statistics:
+        """Return the statistics of candidates (population, n)."""
+        weights, bias = self._split(thetas)
+        totals = [
+            self.loss_set.new_totals(len(bias)) for _ in range(len(cut(1, self.n_rows)))
+        ]
+
+        def add_rows(task: Task) -> None:
+            # No two tasks write to the same part of the totals.
+            part = self.loss_set.new_totals(task.last - task.first)
+            for start, logits in self._blocks(weights, bias, task):
+                self.loss_set.accumulate(part, logits, self.targets, start)
+            where, total = slice(task.first, task.last), totals[task.shard]
+            total.columns[where] = part.columns
+            total.labels[where] = part.labels
+            for name in total.own:
+                total.own[name][where] = part.own[name]
+
+        self._run(add_rows, len(bias))
+        for shard in totals[1:]:
+            totals[0].add(shard)
+        weight = float(self.targets.weight.sum())
+        statistics = self.loss_set.statistics(totals[0], weight)
+        statistics.matrix_losses = self._matrix_losses(weights, bias)
+        return statistics
+
+    def scores(self, thetas: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Return the logits (population, rows, K) of candidates (population, n)."""
+        return self._logits(*self._split(thetas))
+
+    def _split(
+        self, thetas: NDArray[np.floating]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return split_maps(self._decode(thetas), self.targets.n_labels)
+
+    def _blocks(
+        self, weights: NDArray[np.float64], bias: NDArray[np.float64], task: Task
+    ) -> Any:
+        """Yield the first row and the logits of each block of a task."""
+        some = slice(task.first, task.last)
+        step = rows_per_block(0, self.targets.n_labels, 8)
+        for start in range(task.start, task.stop, step):
+            block = self._scores[start : min(start + step, task.stop)]
+            yield (
+                start,
+                apply_maps(weights[some], bias[some], block, self.space.mixing),
+            )
+
+    def _logits(
+        self, weights: NDArray[np.float64], bias: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        out = np.empty((len(bias), self.n_rows, self.targets.n_labels))
+
+        def fill(task: Task) -> None:
+            for start, logits in self._blocks(weights, bias, task):
+                stop = start + logits.shape[1]
+                out[task.first : task.last, start:stop] = logits
+
+        self._run(fill, len(bias))
+        return out
+
+    def _matrix_losses(
+        self, weights: NDArray[np.float64], bias: NDArray[np.float64]
+    ) -> dict[str, NDArray[np.float64]]:
+        if not self.loss_set.matrix_losses:
+            return {}
+        per_candidate = self.n_rows * self.targets.n_labels * 8
+        step = max(_LOGIT_BYTES // (per_candidate * BLOCK_CANDIDATES), 1)
+        step *= BLOCK_CANDIDATES
+        parts = [
+            self.loss_set.evaluate_matrix_losses(
+                self._logits(weights[i : i + step], bias[i : i + step]), self.targets
+            )
+            for i in range(0, len(bias), step)
+        ]
+        return {
+            loss.name: np.concatenate([part[loss.name] for part in parts])
+            for loss in self.loss_set.matrix_losses
+        }
+
+    def _run(self, work: Callable[[Task], None], n_candidates: int) -> None:
+        """Run ``work`` on every task, in threads if there are any."""
+        tasks = cut(n_candidates, self.n_rows)
+        size = n_candidates * self._scores.size
+        if self._executor is None or len(tasks) == 1 or size < _SMALL_WORK:
+            for task in tasks:
+                work(task)
+            return
+        futures = [self._executor.submit(work, task) for task in tasks]
+        try:
+            for future in futures:
+                future.result()
+        finally:
+            # After an interrupt no thread may still be writing into our arrays.
+            for future in futures:
+                future.cancel()
+            wait(futures)

@@ -1,0 +1,340 @@
+"""LebesgueStackingClassifier: several learners combined for several losses at once."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+from sklearn.utils import Bunch, check_random_state, get_tags
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.metaestimators import _BaseComposition
+
+from ._mapped import Learners, MappedScoresClassifier, delegate_input_tags
+from ._scale_columns import ScaleNonIndicators
+from ._sklearn_compat import fit_context, with_callbacks
+from .lebesgue import Ties
+
+
+def default_learners(random_state: Any = None) -> Learners:
+    """Return the learners that are combined unless others are given.
+
+    Two forests, a linear model, neighbours and a network: each errs in its own way.
+    The last three see standardised columns, indicators excepted. The network needs
+    PyTorch.
+
+    Parameters
+    ----------
+    random_state : int, RandomState or None, default=None
+        An int is that of every learner.
+
+    Returns
+    -------
+    list of (str, estimator)
+
+    Examples
+    --------
+    >>> from clml._stacking import default_learners
+    >>> [name for name, _ in default_learners()]
+    ['forest', 'extra_trees', 'logistic', 'neighbours', 'network']
+    """
+    # Imported here: the library itself needs none of them.
+    from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.multiclass import OneVsRestClassifier
+    from sklearn.neighbors import KNeighborsClassifier
+    from sklearn.pipeline import make_pipeline
+
+    from .baselines import MLPRelevanceClassifier
+
+    seed = random_state
+    if hasattr(random_state, "randint"):
+        seed = check_random_state(random_state).randint(2**31 - 1)
+    logistic = OneVsRestClassifier(LogisticRegression(max_iter=2000))
+    network = MLPRelevanceClassifier(random_state=seed)
+    return [
+        ("forest", RandomForestClassifier(300, random_state=seed)),
+        ("extra_trees", ExtraTreesClassifier(300, random_state=seed)),
+        ("logistic", make_pipeline(ScaleNonIndicators(), logistic)),
+        ("neighbours", make_pipeline(ScaleNonIndicators(), KNeighborsClassifier(10))),
+        ("network", make_pipeline(ScaleNonIndicators(), network)),
+    ]
+
+
+def _check_torch() -> None:
+    """Say what the network needs before the other learners take their time."""
+    from .baselines._torch import import_torch
+
+    try:
+        import_torch()
+    except ImportError as error:
+        raise ImportError(
+            "estimators=None includes a network, which needs PyTorch. Install it with: "
+            "pip install 'clml[torch]', or give estimators of your own."
+        ) from error
+
+
+class LebesgueStackingClassifier(_BaseComposition, MappedScoresClassifier):
+    """Several multi-label classifiers, combined for several losses at once.
+
+    Each learner is fitted on folds to score the rows that it did not see, and one
+    scale and one bias make its scores logits. Weights of the learners, for each label
+    apart, and biases are then evolved by the Lebesgue contributions of the losses
+    themselves, and held towards the plain average by an amount that the same scores
+    choose. The learners, fitted on all rows, predict through that map.
+
+    Parameters
+    ----------
+    estimators : list of (str, estimator), default=None
+        The learners, each with ``decision_function`` or ``predict_proba``, and their
+        names. None for two forests, logistic regression, nearest neighbours and a
+        network (extra ``torch``). A :class:`sklearn.frozen.FrozenEstimator` is used
+        as it is: its rows should be others than those given.
+    losses : sequence of str, Loss or callable, default=("hamming", "lrap", "micro_f1")
+        What to minimise, each in [0, 1]; see :func:`clml.losses.list_losses`.
+    cv : int, splitter or iterable, default=5
+        The folds whose scores the map is evolved on. A number is that of stratified
+        folds; anything else must put every row into exactly one test part.
+    transform : {"weights", "affine", "average"}, default="weights"
+        What the map may change: a weight for each learner and label, and biases; a
+        scale and a bias for each label of the plain average; or nothing, which is the
+        plain average.
+    shrinkage : "auto" or float, default="auto"
+        How much of what is evolved is believed, from 0 (one shift of all labels
+        alone) to 1. "auto" evolves on halves of the rows and judges on the others,
+        where the plain average may win too.
+    prefit : bool, default=False
+        Whether the learners are fitted already, on other rows: the rows given
+        evolve the map, and nothing is fitted again.
+    max_epochs : int, default=120
+        Generations of the search.
+    population_size : int, default=64
+        Candidates an epoch; None for 4 + ⌊3 ln n⌋, n the numbers that are evolved.
+    ties : {"depth", "layer"} or None, default="depth"
+        How candidates with equal contributions are ordered: see
+        :func:`clml.lebesgue.fitness_order`.
+    incumbent : str, default="mean"
+        What predicts after ``fit``: "mean" (of the search distribution), "final"
+        (best candidate of the last epoch), the name of a loss, "knee" or
+        "geometric_mean" (members of the front). The plain average
+        has neither "mean" nor "final": "geometric_mean" stands in.
+    calibrate : bool, default=True
+        Whether logits are divided by a temperature, fitted on the same scores. It
+        changes no decision and no ranking.
+    max_front : int, default=200
+        Members of the front at most, by contribution; more than there are losses.
+    patience : int, default=None
+        Stop after this many epochs without a larger measure of the archive.
+    max_seconds : float, default=None
+        Stop after the first epoch that ends later than this, the time of the learners
+        and of "auto" not counted.
+    keep_on_interrupt : bool, default=False
+        Whether ``fit`` returns on Ctrl-C instead of raising. Either way, once the
+        learners are fitted, a model of the epochs so far is stored.
+    n_jobs : int, default=None
+        Folds fitted at the same time, and threads of the search; None is 1, -1 is
+        all. The map is the same for any number.
+    random_state : int, RandomState or None, default=None
+        Of the folds and the search. Learners keep their own.
+    verbose : int, default=0
+        1 prints a line an epoch.
+
+    Attributes
+    ----------
+    estimators_ : list of estimators
+        Fitted on all rows.
+    named_estimators_ : Bunch
+        The same by name.
+    front_ : ParetoFront
+        Maps of which none is better than another in every loss, judged on the
+        out-of-fold scores. ``front_.theta`` is float64 and holds weights
+        (M, K) of the learners' own scores, then a bias for each label.
+    theta_ : float64 array
+        The map that predicts.
+    temperature_ : float
+        What its logits are divided by.
+    incumbent_ : str or int
+        Which it is.
+    shrinkage_ : float
+        The strength of the labels' own deviations.
+    shift_ : float
+        The bias that all labels have in common, 0 if that is best.
+    shrinkage_path_ : dict
+        Geometric mean of the losses on held-out halves, for "identity" and for each
+        strength with a shift; empty if ``shrinkage`` is a number.
+    history_ : dict of arrays
+        Per epoch, on the out-of-fold scores: ``sigma``, ``measure`` (of the
+        population's losses), ``archive_measure``, ``seconds``; (epochs, o) losses
+        ``incumbent_train`` and ``mean_train``;
+        ``incumbent_binary_cross_entropy_train`` and ``incumbent_row_log_loss_train``.
+        Arrays are empty where nothing was evolved, as for a strength of 0.
+    archive_losses_ : float32 array (candidates, o)
+        Losses of every candidate of every epoch, at full strength.
+    n_epochs_, population_size_ : int
+    interrupted_ : bool
+    classes_ : list of arrays, or array of shape (2,) for a 1-D y
+    label_names_ : array of str, shape (K,)
+    n_labels_, n_features_in_ : int
+    feature_names_in_ : array of str, if X had names
+
+    See Also
+    --------
+    LebesgueTunedClassifier : One learner tuned the same way.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from clml import LebesgueStackingClassifier
+    >>> X, Y = make_multilabel_classification(n_samples=200, random_state=0)
+    >>> clf = LebesgueStackingClassifier(
+    ...     [("near", KNeighborsClassifier()), ("tree", DecisionTreeClassifier())],
+    ...     max_epochs=20,
+    ...     shrinkage=0.5,
+    ...     random_state=0,
+    ... )
+    >>> clf.fit(X, Y).predict(X).shape
+    (200, 5)
+    >>> clf.named_estimators_.near
+    KNeighborsClassifier()
+    >>> clf.select("lrap").predict_proba(X).shape
+    (200, 5)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **MappedScoresClassifier._parameter_constraints,
+        "estimators": [list, None],
+        "transform": [StrOptions({"weights", "affine", "average"})],
+    }
+
+    def __init__(
+        self,
+        estimators: Any = None,
+        losses: Any = ("hamming", "lrap", "micro_f1"),
+        *,
+        cv: Any = 5,
+        transform: str = "weights",
+        shrinkage: Any = "auto",
+        prefit: bool = False,
+        max_epochs: int = 120,
+        population_size: int | None = 64,
+        ties: Ties = "depth",
+        incumbent: str = "mean",
+        calibrate: bool = True,
+        max_front: int = 200,
+        patience: int | None = None,
+        max_seconds: float | None = None,
+        keep_on_interrupt: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ):
+        self.estimators = estimators
+        self.losses = losses
+        self.cv = cv
+        self.transform = transform
+        self.shrinkage = shrinkage
+        self.prefit = prefit
+        self.max_epochs = max_epochs
+        self.population_size = population_size
+        self.ties = ties
+        self.incumbent = incumbent
+        self.calibrate = calibrate
+        self.max_front = max_front
+        self.patience = patience
+        self.max_seconds = max_seconds
+        self.keep_on_interrupt = keep_on_interrupt
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if not self.estimators:  # the default learners take what the tags say
+            return tags
+        learners = [get_tags(learner) for _, learner in self.estimators]
+        return delegate_input_tags(tags, learners)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters, with ``deep`` those of the named learners too.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+
+        Returns
+        -------
+        dict
+        """
+        return self._get_params("estimators", deep=deep)
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, such as ``forest__max_depth`` or ``forest`` itself.
+
+        Parameters
+        ----------
+        **params : dict
+
+        Returns
+        -------
+        self
+        """
+        self._set_params("estimators", **params)
+        return self
+
+    @with_callbacks
+    # The parameters of learners are theirs to validate.
+    @fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the learners, and evolve the map of their scores.
+
+        Parameters
+        ----------
+        X : features of n rows
+            Whatever all learners take: arrays, sparse matrices, frames, text.
+        y : array-like or sparse matrix of shape (n, K), or array-like of shape (n,)
+            An indicator of 0 and 1; or two classes, for the problem of one label.
+        sample_weight : array-like of shape (n,), default=None
+            Row weights in every fit, which must take them, and in every loss; rows of
+            weight 0 are left out.
+
+        Returns
+        -------
+        self
+
+        Notes
+        -----
+        Weights are handed on without metadata routing: to ``sample_weight`` of a
+        fit, or of the fit of a pipeline's last step.
+        """
+        return self._fit(X, y, sample_weight)
+
+    def _named_learners(self) -> Learners:
+        if self.estimators is None:
+            if self.prefit:
+                raise ValueError("prefit=True needs fitted estimators, got None.")
+            _check_torch()
+            return default_learners(self.random_state)
+        return self._check_named(self.estimators)
+
+    def _check_named(self, estimators: Any) -> Learners:
+        pairs = [isinstance(e, tuple | list) and len(e) == 2 for e in estimators]
+        if not pairs or not all(pairs):
+            raise ValueError(
+                "estimators must be a list of pairs (name, estimator), at least one, "
+                f"got {estimators!r}."
+            )
+        self._validate_names([name for name, _ in estimators])
+        for name, learner in estimators:
+            if not hasattr(learner, "fit"):
+                raise TypeError(
+                    f"estimators must hold estimators with fit, got {learner!r} "
+                    f"for {name!r}."
+                )
+        return [(name, learner) for name, learner in estimators]
+
+    def _keep_learners(self, names: list[str], fitted: list[Any]) -> None:
+        self.estimators_ = fitted
+        self.named_estimators_ = Bunch(**dict(zip(names, fitted, strict=True)))
+
+    def _fitted_learners(self) -> list[Any]:
+        return self.estimators_

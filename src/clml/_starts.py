@@ -1,0 +1,50 @@
+"""Where searches start, and which of the weights they move."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._ascent import AscentPlan, Climber, NetworkRows
+from .losses import LossSet, RowTargets
+from .network import Layout
+
+
+@dataclass(frozen=True, eq=False)
+class LastLayer:
+    """Completes output layers to whole networks.
+
+    Attributes
+    ----------
+    before : float32 array
+        The weights that stay, all but those of the output layer.
+    """
+
+    before: NDArray[np.float32]
+
+    def __call__(self, last: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return networks (p, n) with the output layers (p, ...)."""
+        before = np.broadcast_to(self.before, (len(last), len(self.before)))
+        return np.concatenate([before, last], axis=1)
+
+
+def n_before_last(layout: Layout) -> int:
+    """Return the number of weights before the output layer."""
+    rows, columns = layout.shapes[-1]
+    return layout.size - rows * columns
+
+
+def pretrained(
+    rows: NetworkRows,
+    targets: RowTargets,
+    loss_set: LossSet,
+    plan: AscentPlan,
+    seed: np.random.SeedSequence,
+) -> NDArray[np.float32]:
+    """Return a network that was trained on cross-entropy for the plan's epochs."""
+    climber = Climber.start(rows.layout, seed)
+    for _ in range(plan.surrogate_epochs):
+        climber = climber.climbed(rows, targets, loss_set, plan, 0)
+    return climber.average

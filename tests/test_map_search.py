@@ -1,0 +1,273 @@
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from clml import _map_search, _score_engine
+from clml._map_search import (
+    MapSearch,
+    Shrinkage,
+    _simplest,
+    evolve_map,
+    find_shift,
+    log_geometric_mean,
+)
+from clml._score_engine import ScoreEngine
+from clml._score_map import MapSpace, apply_map
+from clml._thresholds import threshold_front
+from clml.lebesgue import nondominated
+from clml.losses import RowTargets, loss_values
+
+LOSSES = ("hamming", "lrap", "micro_f1")
+SETTINGS = {
+    "transform": "affine",
+    "max_epochs": 8,
+    "population_size": 12,
+    "ties": "depth",
+    "max_front": 50,
+    "seed": (0, 1),
+}
+
+
+def make_scores(n=150, m=1, k=3, offset=0.0, noise=0.7, seed=0):
+    generator = np.random.default_rng(seed)
+    truth = generator.normal(size=(n, k)) - 0.5
+    scores = truth[:, None] + noise * generator.normal(size=(n, m, k)) + offset
+    return scores, (truth > 0).astype(int)
+
+
+def evolve(scores, Y, weight=None, shrinkage="auto", **changes):
+    targets = RowTargets.from_indicator(Y, weight)
+    return evolve_map(
+        scores, targets, LOSSES, shrinkage=shrinkage, **(SETTINGS | changes)
+    )
+
+
+def geometric_mean(Y, logits):
+    values = loss_values(Y, logits, LOSSES)
+    return np.exp(np.log(np.maximum(values, 0.5 / Y.size)).mean())
+
+
+@pytest.mark.parametrize(
+    "transform, m",
+    [("affine", 1), ("bias", 1), ("mixing", 1), ("thresholds", 1), ("weights", 3)],
+)
+@pytest.mark.parametrize("shrinkage", ["auto", 0.5, 1])
+def test_front_holds_the_losses_of_its_maps(transform, m, shrinkage):
+    scores, Y = make_scores(m=m)
+    found = evolve(scores, Y, shrinkage=shrinkage, transform=transform)
+    mixing = transform == "mixing"
+    logits = np.stack([apply_map(t, scores, mixing=mixing) for t in found.maps])
+    np.testing.assert_array_equal(found.losses, loss_values(Y, logits, LOSSES))
+    assert nondominated(found.losses).all()
+    assert len(np.unique(found.losses, axis=0)) == len(found.losses)
+    assert found.maps.dtype == np.float64
+
+
+def test_a_shift_that_all_labels_need_is_found():
+    scores, Y = make_scores(n=400, offset=-1.5)
+    found = evolve(scores, Y)
+    before = geometric_mean(Y, scores[:, 0])
+    assert geometric_mean(Y, apply_map(found.mean_map, scores)) < 0.7 * before
+    assert found.shift > 0
+    assert list(found.path) == ["identity", 0.0, 0.25, 0.5, 0.75, 1.0]
+    assert found.path["identity"] > 1.3 * min(found.path.values())
+
+
+def test_what_one_label_needs_is_evolved():
+    scores, Y = make_scores(n=400)
+    scores[:, :, 0] -= 2.0
+    found = evolve(scores, Y, max_epochs=60)
+    assert found.strength > 0
+    shifted = apply_map(evolve(scores, Y, shrinkage=0).mean_map, scores)
+    after = geometric_mean(Y, apply_map(found.mean_map, scores))
+    assert after < 0.95 * geometric_mean(Y, shifted)
+    assert len(found.history) == 60
+
+
+def test_noise_is_not_believed():
+    """Honest probabilities: what labels deviate by on a few rows is chance."""
+    generator = np.random.default_rng(1)
+    scores = 2 * generator.normal(size=(60, 1, 20)) - 1.0
+    Y = (generator.random((60, 20)) < 1 / (1 + np.exp(-scores[:, 0]))).astype(int)
+    found = evolve(scores, Y, max_epochs=60, population_size=24)
+    assert found.path[1.0] > 1.03 * found.path["identity"]
+    assert (found.strength, found.shift) == (0, 0)
+    np.testing.assert_array_equal(
+        apply_map(found.mean_map, scores) > 0, scores[:, 0] > 0
+    )
+
+
+def test_strength_scales_the_deviations_alone():
+    scores, Y = make_scores(offset=-1.0)
+    none, half, full = (
+        evolve(scores, Y, shrinkage=s, transform="bias").mean_map for s in (0, 0.5, 1)
+    )
+    np.testing.assert_allclose(half - none, 0.5 * (full - none), atol=1e-9)
+    # Without deviations all labels have one factor and one bias.
+    assert np.ptp(none[:3]) == np.ptp(none[3:]) == 0
+
+
+def test_strength_0_needs_no_search():
+    scores, Y = make_scores(offset=-1.0)
+    found = evolve(scores, Y, shrinkage=0)
+    assert found.history == ()
+    assert len(found.maps) == 1
+    np.testing.assert_array_equal(found.maps[0], found.mean_map)
+    np.testing.assert_array_equal(found.maps[0], found.final_map)
+    assert found.shift > 0
+
+
+def test_average_is_left_alone():
+    scores, Y = make_scores(m=3, offset=-1.0)
+    found = evolve(scores, Y, transform="average")
+    space = MapSpace.fit(scores, RowTargets.from_indicator(Y), "average")
+    np.testing.assert_array_equal(found.maps, space.identity()[None])
+    assert (found.strength, found.shift, dict(found.path)) == (0, 0, {})
+    assert found.mean_map is None
+
+
+def test_thresholds_of_full_strength_are_the_exact_ones():
+    scores, Y = make_scores()
+    found = evolve(scores, Y, transform="thresholds", shrinkage=1.0)
+    best = threshold_front(scores[:, 0], Y).losses
+    assert found.losses[:, 0].min() == pytest.approx(best[0, 0])
+    assert found.losses[:, 2].min() == pytest.approx(best[-1, 1])
+    assert found.mean_map is None
+
+
+def test_threads_change_nothing(monkeypatch):
+    monkeypatch.setattr(_score_engine, "_SMALL_WORK", 0)
+    scores, Y = make_scores()
+    with ThreadPoolExecutor(3) as executor:
+        threaded = evolve(scores, Y, executor=executor)
+    alone = evolve(scores, Y)
+    np.testing.assert_array_equal(threaded.maps, alone.maps)
+    assert threaded.path == alone.path
+
+
+def test_another_seed_finds_another_map():
+    scores, Y = make_scores()
+    a, b = (evolve(scores, Y, shrinkage=1, seed=(s,)).mean_map for s in (0, 1))
+    assert (a != b).any()
+
+
+def test_rows_without_weight_do_not_count():
+    scores, Y = make_scores()
+    weight = np.r_[np.zeros(50), np.ones(100)]
+    weighted = evolve(scores, Y, weight, shrinkage=0)
+    # The grid of shifts has the unit of all scores, so it is compared by losses.
+    assert find_shift(
+        ScoreEngine(
+            MapSpace.fit(scores, RowTargets.from_indicator(Y, weight), "bias"),
+            scores,
+            RowTargets.from_indicator(Y, weight),
+            LOSSES,
+        )
+    ) == pytest.approx(weighted.shift)
+    np.testing.assert_allclose(
+        weighted.losses[0],
+        loss_values(Y[50:], apply_map(weighted.mean_map, scores[50:]), LOSSES),
+    )
+
+
+def test_many_rows_are_searched_in_part_and_judged_in_all(monkeypatch):
+    monkeypatch.setattr(_map_search, "_MOST_ROWS", 40)
+    scores, Y = make_scores(n=150)
+    run = MapSearch(scores, RowTargets.from_indicator(Y), LOSSES, **SETTINGS)
+    assert run.rows.n_rows == 40
+    found = evolve(scores, Y, shrinkage=1)
+    np.testing.assert_array_equal(
+        found.losses[0], loss_values(Y, apply_map(found.maps[0], scores), LOSSES)
+    )
+
+
+@pytest.mark.parametrize(
+    "n, pairs", [(1_999, 5), (2_000, 2), (8_000, 2), (8_001, 1)], ids=str
+)
+def test_number_of_halves(n, pairs, monkeypatch):
+    scores, Y = make_scores(n=n, k=2)
+    run = MapSearch(scores, RowTargets.from_indicator(Y), LOSSES, **SETTINGS)
+    seen = []
+    candidates = np.tile(run.space.identity(), (6, 1))
+
+    def remember(engine, seed):
+        seen.append(engine.n_rows)
+        return candidates
+
+    monkeypatch.setattr(run, "_candidates", remember)
+    run.choose("auto")
+    assert len(seen) == 2 * pairs
+    assert max(seen) - min(seen) <= 1
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("transform", ["affine", "thresholds"])
+def test_hardly_any_rows(n, transform):
+    scores, Y = make_scores(n=n)
+    found = evolve(scores, Y, transform=transform)
+    assert len(found.maps)
+
+
+@pytest.mark.parametrize("value", [0, 1])
+def test_constant_labels_and_scores(value):
+    found = evolve(np.zeros((20, 1, 2)), np.full((20, 2), value))
+    assert np.isfinite(found.maps).all()
+
+
+def test_undefined_losses_lose():
+    """A loss that is undefined for every map leaves the identity."""
+    scores, Y = make_scores()
+    run = MapSearch(
+        scores,
+        RowTargets.from_indicator(Y),
+        (lambda Y, S: np.nan,),
+        **SETTINGS,
+    )
+    assert run.choose("auto").strength == 0
+    assert run.choose("auto").shift == 0
+    maps = run.space.identity()[None]
+    assert log_geometric_mean(run.judge, maps) == np.inf
+
+
+@pytest.mark.parametrize(
+    "path, simplest",
+    [
+        ({"identity": 0.2, 0.0: 0.19, 0.5: 0.18}, 0.5),
+        ({"identity": 0.2, 0.0: 0.18001, 0.5: 0.18}, 0.0),
+        ({"identity": 0.2, 0.0: 0.1801, 0.5: 0.18}, 0.5),
+        ({"identity": 0.2, 0.0: 0.2, 0.5: 0.2}, "identity"),
+        ({"identity": np.nan}, "identity"),
+    ],
+)
+def test_of_equals_the_simplest_wins(path, simplest):
+    assert _simplest(path) == simplest
+
+
+def test_shift_of_equals_is_that_nearest_to_0():
+    """Scores far from the grid's steps: many shifts decide alike."""
+    scores = np.array([[[-4.0]], [[4.0]], [[4.0]]])
+    targets = RowTargets.from_indicator([[0], [1], [1]])
+    space = MapSpace("bias", 1, np.ones(1), np.zeros(1))
+    assert find_shift(ScoreEngine(space, scores, targets, ("hamming",))) == 0
+    # All three rows are positive: the least shift that lifts the lowest.
+    targets = RowTargets.from_indicator([[1], [1], [1]])
+    engine = ScoreEngine(space, scores, targets, ("hamming",))
+    grid = np.arange(31) / 20 * scores.std()
+    assert find_shift(engine) == pytest.approx(grid[grid > 4].min())
+
+
+def test_interrupted_before_the_first_epoch():
+    scores, Y = make_scores()
+    run = MapSearch(scores, RowTargets.from_indicator(Y), LOSSES, **SETTINGS)
+    search = run.search(0.1)
+    found = run.found(search, Shrinkage(1.0, 0.1, {}))
+    np.testing.assert_allclose(found.mean_map, run.space.identity(0.1))
+    assert len(found.maps) == 1
+
+
+def test_scores_that_are_not_finite_are_refused():
+    scores, Y = make_scores()
+    scores[3, 0, 1] = np.nan
+    with pytest.raises(ValueError, match="got nan at row 3, learner 0, label 1"):
+        evolve(scores, Y)

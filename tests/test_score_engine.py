@@ -1,0 +1,112 @@
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clml import _score_engine
+from clml._score_engine import ScoreEngine
+from clml._score_map import MapSpace, apply_map
+from clml.losses import RowTargets, loss_values
+
+LOSSES = ("hamming", "lrap", "micro_f1", "macro_f1")
+
+
+def count_predictions(Y, scores):
+    return float((scores > 0).mean())
+
+
+def make_engine(n=30, m=2, k=3, losses=LOSSES, seed=0, weighted=False, **keywords):
+    generator = np.random.default_rng(seed)
+    scores = generator.normal(size=(n, m, k)).round(1)  # with ties
+    Y = generator.integers(0, 2, (n, k))
+    weight = generator.integers(0, 3, n).astype(float) if weighted else None
+    if weighted:
+        weight[0] = 1.0
+    space = MapSpace("weights" if m > 1 else "mixing", k, np.ones(m), np.zeros(m))
+    targets = RowTargets.from_indicator(Y, weight)
+    return ScoreEngine(space, scores, targets, losses, **keywords), scores, Y, weight
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    n=st.integers(1, 40),
+    m=st.integers(1, 3),
+    k=st.integers(1, 4),
+    weighted=st.booleans(),
+)
+def test_losses_are_those_of_the_mapped_scores(seed, n, m, k, weighted):
+    losses = (*LOSSES, count_predictions)
+    engine, scores, Y, weight = make_engine(n, m, k, LOSSES, seed, weighted)
+    if not weighted:
+        engine = engine.with_losses(losses)
+    size = len(engine.space.identity())
+    maps = np.random.default_rng(seed).normal(size=(10, size))
+    mixing = engine.space.mixing
+    logits = np.stack([apply_map(theta, scores, mixing=mixing) for theta in maps])
+    names = LOSSES if weighted else losses
+    np.testing.assert_allclose(
+        engine.losses(maps), loss_values(Y, logits, names, sample_weight=weight)
+    )
+    np.testing.assert_array_equal(engine.scores(maps), logits)
+
+
+def test_candidates_may_be_deviations():
+    engine, *_ = make_engine()
+    deviations = np.random.default_rng(1).normal(size=(5, engine.space.n_deviations))
+    np.testing.assert_array_equal(
+        engine.of_deviations(0.2).losses(deviations),
+        engine.losses(engine.space.maps(deviations, shift=0.2)),
+    )
+
+
+def test_some_rows():
+    engine, scores, Y, _ = make_engine()
+    rows = np.array([7, 3, 12])
+    identity = engine.space.identity()
+    np.testing.assert_allclose(
+        engine.take(rows).losses(identity[None])[0],
+        loss_values(Y[rows], apply_map(identity, scores[rows]), LOSSES),
+    )
+    assert engine.take(rows).n_rows == 3
+    assert engine.n_rows == 30
+
+
+def test_threads_change_nothing(monkeypatch):
+    monkeypatch.setattr(_score_engine, "_SMALL_WORK", 0)
+    losses = ("hamming", "lrap", count_predictions)
+    with ThreadPoolExecutor(3) as executor:
+        threaded, *_ = make_engine(n=5_000, losses=losses, executor=executor)
+        alone, *_ = make_engine(n=5_000, losses=losses)
+        maps = np.random.default_rng(0).normal(size=(20, 9))
+        np.testing.assert_array_equal(threaded.losses(maps), alone.losses(maps))
+
+
+def test_memory_of_all_logits_is_bounded(monkeypatch):
+    engine, *_ = make_engine(losses=(count_predictions,))
+    maps = np.random.default_rng(0).normal(size=(20, 9))
+    before = engine.losses(maps)
+    monkeypatch.setattr(_score_engine, "_LOGIT_BYTES", 1)
+    sizes = []
+    inner = engine._logits
+    monkeypatch.setattr(
+        engine, "_logits", lambda w, b: (sizes.append(len(b)), inner(w, b))[1]
+    )
+    np.testing.assert_array_equal(engine.losses(maps), before)
+    assert sizes == [8, 8, 4]
+
+
+def test_nan_is_an_undefined_loss():
+    engine, *_ = make_engine()
+    maps = np.zeros((2, 9))
+    maps[1, -1] = np.nan
+    losses = engine.losses(maps)
+    assert np.isfinite(losses[0]).all()
+    assert np.isnan(losses[1]).all()
+
+
+def test_scores_of_another_shape_are_refused():
+    engine, scores, *_ = make_engine()
+    with pytest.raises(ValueError, match=r"shape \(30, 2, 3\) .* got \(30, 1, 3\)"):
+        ScoreEngine(engine.space, scores[:, :1], engine.targets, LOSSES)

@@ -1,0 +1,246 @@
+import pickle
+import sys
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils import get_tags
+
+from clml import LebesgueStackingClassifier, _stacking
+from clml._out_of_fold import folds, out_of_fold_logits
+from clml._platt import fit_platt
+from clml._score_map import apply_map
+from clml._scores import label_logits
+from clml._stacking import default_learners
+from clml.losses import RowTargets, loss_values
+
+QUICK = {"cv": 3, "max_epochs": 4, "population_size": 8, "random_state": 0}
+
+
+def make_learners():
+    return [
+        ("tree", DecisionTreeClassifier(max_depth=4, random_state=0)),
+        ("near", KNeighborsClassifier(5)),
+    ]
+
+
+def make_stacking(estimators=None, **changes):
+    return LebesgueStackingClassifier(
+        make_learners() if estimators is None else estimators, **(QUICK | changes)
+    )
+
+
+@pytest.fixture(scope="module")
+def out_of_fold(small_data):
+    X, Y = small_data
+    parts = folds(3, X, Y, 0)
+    scores = [out_of_fold_logits(e, X, Y, parts) for _, e in make_learners()]
+    return np.stack(scores, axis=1)
+
+
+def test_average_is_that_of_commensurate_logits(small_data, out_of_fold):
+    X, Y = small_data
+    clf = make_stacking(transform="average").fit(X, Y)
+    targets = RowTargets.from_indicator(Y)
+    mean = np.zeros(Y.shape)
+    for m, (_, learner) in enumerate(make_learners()):
+        scale, bias = fit_platt(out_of_fold[:, m], targets)
+        mean += (scale * label_logits(learner.fit(X, Y), X, 4) + bias) / 2
+    np.testing.assert_allclose(clf.decision_function(X) * clf.temperature_, mean)
+    assert len(clf.front_) == 1
+    assert clf.n_epochs_ == 0
+    assert clf.incumbent_ == 0
+
+
+@pytest.mark.parametrize("transform", ["weights", "affine"])
+@pytest.mark.parametrize("shrinkage", ["auto", 1.0])
+def test_front_holds_the_losses_of_out_of_fold_scores(
+    transform, shrinkage, small_data, out_of_fold
+):
+    X, Y = small_data
+    clf = make_stacking(transform=transform, shrinkage=shrinkage).fit(X, Y)
+    logits = np.stack([apply_map(t, out_of_fold) for t in clf.front_.theta])
+    np.testing.assert_array_equal(clf.front_.losses, loss_values(Y, logits))
+    assert clf.theta_.shape == (2 * 4 + 4,)
+
+
+def test_strength_0_is_the_shifted_average(small_data):
+    X, Y = small_data
+    shifted = make_stacking(shrinkage=0, calibrate=False).fit(X, Y)
+    average = make_stacking(transform="average", calibrate=False).fit(X, Y)
+    np.testing.assert_allclose(
+        shifted.decision_function(X), average.decision_function(X) + shifted.shift_
+    )
+
+
+def test_the_learner_that_knows_a_label_gets_it():
+    """Two learners, each sees the feature of one label: weights tell them apart."""
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(300, 2))
+    Y = (X + 0.3 * generator.normal(size=X.shape) > 0).astype(int)
+    learners = [(f"only{k}", FrozenEstimator(Seer(k).fit(X, Y))) for k in (0, 1)]
+    clf = LebesgueStackingClassifier(
+        learners, max_epochs=60, shrinkage=1.0, random_state=0
+    ).fit(X, Y)
+    weights = clf.theta_[:4].reshape(2, 2)
+    assert weights[0, 0] > 2 * weights[1, 0]
+    assert weights[1, 1] > 2 * weights[0, 1]
+
+
+class Seer(DecisionTreeClassifier):
+    """Knows the feature of one label and guesses the others."""
+
+    def __init__(self, known=0):
+        super().__init__()
+        self.known = known
+
+    def fit(self, X, y):
+        self.classes_ = [np.array([0, 1])] * y.shape[1]
+        self.tree_ = None
+        return self
+
+    def predict_proba(self, X):
+        noise = np.random.default_rng(self.known + 10).normal(size=X.shape)
+        noise[:, self.known] = X[:, self.known]
+        p = 1 / (1 + np.exp(-2 * noise))
+        return [np.column_stack([1 - c, c]) for c in p.T]
+
+
+def test_fitted_learners_have_names(small_data):
+    X, Y = small_data
+    clf = make_stacking().fit(X, Y)
+    assert list(clf.named_estimators_) == ["tree", "near"]
+    assert clf.named_estimators_.tree is clf.estimators_[0]
+    np.testing.assert_array_equal(
+        clf.named_estimators_.near.predict(X),
+        KNeighborsClassifier(5).fit(X, Y).predict(X),
+    )
+    # Those given are left as they were.
+    assert not hasattr(clf.estimators[0][1], "tree_")
+
+
+def test_parameters_of_named_learners(small_data):
+    clf = make_stacking()
+    assert clf.get_params()["tree__max_depth"] == 4
+    assert "tree__max_depth" not in clf.get_params(deep=False)
+    clf.set_params(tree__max_depth=2, near=GaussianNB())
+    assert dict(clf.estimators)["tree"].max_depth == 2
+    assert isinstance(dict(clf.estimators)["near"], GaussianNB)
+    assert LebesgueStackingClassifier().get_params()["estimators"] is None
+    copy = clone(make_stacking())
+    assert copy.estimators[0][1] is not clf.estimators[0][1]
+    grid = GridSearchCV(
+        make_stacking(shrinkage=0.5), {"near__n_neighbors": [1, 9]}, cv=2
+    ).fit(*small_data)
+    assert grid.best_params_["near__n_neighbors"] in (1, 9)
+
+
+def test_one_label(small_data):
+    X, y = small_data[0], np.array(["no", "yes"])[small_data[1][:, 0]]
+    clf = make_stacking().fit(X, y)
+    assert clf.predict_proba(X).shape == (120, 2)
+    assert clf.score(X, y) > 0.7
+
+
+def test_prefit_and_frozen_learners(small_data, out_of_fold):
+    X, Y = small_data
+    learners = [(name, e.fit(X[:60], Y[:60])) for name, e in make_learners()]
+    prefit = make_stacking(learners, prefit=True).fit(X[60:], Y[60:])
+    frozen = make_stacking([(n, FrozenEstimator(e)) for n, e in learners])
+    frozen.fit(X[60:], Y[60:])
+    assert prefit.estimators_[0] is learners[0][1]
+    np.testing.assert_array_equal(prefit.theta_, frozen.theta_)
+    mixed = make_stacking([learners[0], ("near", FrozenEstimator(learners[1][1]))])
+    assert mixed.fit(X, Y).predict(X).shape == Y.shape
+
+
+def test_tags_are_what_all_learners_take():
+    tree = ("tree", DecisionTreeClassifier())
+    near = ("near", KNeighborsClassifier())
+    bayes = ("bayes", OneVsRestClassifier(GaussianNB()))
+    assert get_tags(make_stacking([tree])).input_tags.allow_nan
+    assert not get_tags(make_stacking([tree, near])).input_tags.allow_nan
+    assert get_tags(make_stacking([tree, near])).input_tags.sparse
+    assert not get_tags(make_stacking([tree, bayes])).input_tags.sparse
+    assert get_tags(LebesgueStackingClassifier()).input_tags.sparse
+
+
+def test_pickle(small_data):
+    X, Y = small_data
+    clf = make_stacking().fit(X, Y)
+    copy = pickle.loads(pickle.dumps(clf))
+    np.testing.assert_array_equal(copy.predict_proba(X), clf.predict_proba(X))
+
+
+def test_default_learners_work(small_data, monkeypatch):
+    """The stated set, smaller."""
+    X, Y = small_data
+    learners = default_learners(3)
+    seeds = [e.get_params().get("random_state", 3) for _, e in learners]
+    assert seeds == [3] * 5
+    assert learners[4][1][-1].random_state == 3
+    assert [e.n_estimators for _, e in learners[:2]] == [300, 300]
+    for _, learner in learners[:2]:
+        learner.set_params(n_estimators=5)
+    learners[4][1][-1].set_params(max_epochs=3)
+    monkeypatch.setattr(_stacking, "default_learners", lambda random_state: learners)
+    clf = LebesgueStackingClassifier(**QUICK).fit(X, Y)
+    assert clf.theta_.shape == (5 * 4 + 4,)
+    assert next(iter(clf.named_estimators_)) == "forest"
+
+
+def test_default_learners_of_a_generator_share_its_draw():
+    learners = default_learners(np.random.RandomState(0))
+    assert learners[0][1].random_state == learners[1][1].random_state
+    assert isinstance(learners[0][1].random_state, int)
+
+
+def test_default_learners_need_torch(small_data, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ImportError, match=r"clml\[torch\]"):
+        LebesgueStackingClassifier().fit(*small_data)
+
+
+@pytest.mark.parametrize(
+    "changes, error, message",
+    [
+        ({"estimators": []}, ValueError, r"list of pairs .* got \[\]"),
+        ({"estimators": [GaussianNB()]}, ValueError, "list of pairs"),
+        ({"estimators": [("a", "drop")]}, TypeError, "got 'drop' for 'a'"),
+        ({"estimators": make_learners()[:1] * 2}, ValueError, "not unique"),
+        ({"estimators": [("cv", GaussianNB())]}, ValueError, "conflict"),
+        ({"estimators": [("a__b", GaussianNB())]}, ValueError, "must not contain __"),
+        ({"estimators": None, "prefit": True}, ValueError, "prefit=True needs"),
+        ({"transform": "mixing"}, ValueError, "'transform' parameter"),
+    ],
+)
+def test_bad_parameters(changes, error, message, small_data):
+    clf = LebesgueStackingClassifier(**({"estimators": make_learners()} | changes))
+    with pytest.raises(error, match=message):
+        clf.fit(*small_data)
+
+
+def test_weights_need_learners_that_take_them(small_data):
+    X, Y = small_data
+    with pytest.raises(ValueError, match="fit of KNeighborsClassifier takes none"):
+        make_stacking().fit(X, Y, sample_weight=np.ones(120))
+    learners = [
+        ("tree", DecisionTreeClassifier(random_state=0)),
+        ("near", FrozenEstimator(KNeighborsClassifier().fit(X, Y))),
+    ]
+    make_stacking(learners).fit(X, Y, sample_weight=np.ones(120))
+
+
+def test_one_learner_is_tuned(small_data):
+    """Alone, a learner keeps its decisions where nothing is better."""
+    X, Y = small_data
+    learner = OneVsRestClassifier(LogisticRegression(max_iter=1000))
+    clf = make_stacking([("one", learner)], transform="average").fit(X, Y)
+    np.testing.assert_array_equal(clf.predict(X), learner.fit(X, Y).predict(X))
