@@ -105,7 +105,9 @@ METHODS: dict[str, Callable[[int, str], Any]] = {
         LogisticRegression(max_iter=2000)
     ),
     "k nearest neighbours": lambda seed, device: KNeighborsClassifier(10),
-    "CLML": lambda seed, device: CLMLClassifier(random_state=seed),
+    "CLML": lambda seed, device: CLMLClassifier(
+        search="cma", n_members=1, embedding_dim=20, random_state=seed
+    ),
 }
 DEEP = ("C2AE", "CLIF", "DELA", "plain network")
 

@@ -43,7 +43,6 @@ N_SPLITS = {"emotions": 20, "flags": 20}
 SETTINGS: dict[str, dict[str, Any]] = {
     "exact": PAPER_SETTINGS,
     "monte_carlo": {**PAPER_SETTINGS, "lebesgue": "monte_carlo"},
-    "default": {},
 }
 FIELDS = (
     "dataset",

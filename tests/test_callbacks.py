@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import GridSearchCV
 
-from clml import CLMLClassifier
+from clml import CLMLClassifier, _member_fit
 
 callback = pytest.importorskip(
     "sklearn.callback", reason="scikit-learn has callbacks from 1.9 on"
@@ -32,7 +32,8 @@ class Recorder:
 
 
 def quick(**settings):
-    return CLMLClassifier(**{"max_epochs": 3, "random_state": 0, **settings})
+    defaults = {"search": "cma", "n_members": 1, "max_epochs": 3, "random_state": 0}
+    return CLMLClassifier(**{**defaults, **settings})
 
 
 def test_order_of_events(small_data):
@@ -110,3 +111,89 @@ def test_scoring_monitor_scores_every_epoch(small_data):
     rows = [row for row in monitor.get_logs().data if row["task_name"] == "epoch"]
     expected = [quick(max_epochs=n).fit(X, Y).score(X, Y) for n in (1, 2, 3)]
     assert [row["accuracy"] for row in rows] == expected
+
+
+# Members
+
+
+@pytest.fixture
+def short_search_for_maps(monkeypatch):
+    monkeypatch.setattr(_member_fit, "_MAP_EPOCHS", 5)
+
+
+def members(**settings):
+    defaults = {"n_members": 4, "embedding_dim": 4, "population_size": 6}
+    return quick(**{**defaults, "shrinkage": 1.0, **settings})
+
+
+SEARCHES = pytest.mark.parametrize("search", ["ascent", "cma", "rank_gradient"])
+
+
+@SEARCHES
+@pytest.mark.usefixtures("short_search_for_maps")
+def test_callbacks_see_members_each_epoch(small_data, search):
+    X, Y = small_data
+    recorder = Recorder()
+    clf = members(search=search).set_callbacks(recorder).fit(X, Y)
+    assert [event[1] for event in recorder.events if event[0] == "end"] == [
+        "epoch",
+        "epoch",
+        "epoch",
+        "fit",
+    ]
+    for n_epochs, model in enumerate(recorder.models[:3], 1):
+        assert model.n_epochs_ == n_epochs == len(model.history_["sigma"])
+        # Their plain average: the search for maps comes after the last epoch.
+        assert len(model.front_) == 1
+        assert model.theta_.shape == clf.theta_.shape
+        np.testing.assert_allclose(model.theta_, model.networks_)
+        assert model.predict(X).shape == Y.shape
+    np.testing.assert_array_equal(recorder.models[-1].theta_, clf.theta_)
+    plain = members(search=search).fit(X, Y)
+    np.testing.assert_array_equal(plain.theta_, clf.theta_)
+
+
+@SEARCHES
+@pytest.mark.usefixtures("short_search_for_maps")
+def test_a_callback_stops_members(small_data, search):
+    recorder = Recorder(stop_after=2)
+    clf = members(search=search, max_epochs=50).set_callbacks(recorder).fit(*small_data)
+    assert clf.n_epochs_ == 2
+    assert not clf.interrupted_
+    assert recorder.events[-2:] == [("end", "fit", 0), "teardown"]
+
+
+@SEARCHES
+@pytest.mark.parametrize("n_members", [1, 4])
+@pytest.mark.usefixtures("short_search_for_maps")
+def test_an_interrupt_from_a_callback(small_data, search, n_members):
+    class Impatient(Recorder):
+        def on_fit_task_end(self, estimator, context, **arguments):
+            super().on_fit_task_end(estimator, context, **arguments)
+            if context.task_id == 1:
+                raise KeyboardInterrupt
+
+    X, Y = small_data
+    recorder = Impatient()
+    clf = members(search=search, n_members=n_members, max_epochs=9)
+    with pytest.raises(KeyboardInterrupt):
+        clf.set_callbacks(recorder).fit(X, Y)
+    assert recorder.events[-1] == "teardown"
+    assert clf.interrupted_
+    assert clf.n_epochs_ == 2
+    assert np.isfinite(clf.decision_function(X)).all()
+    kept = members(
+        search=search, n_members=n_members, max_epochs=9, keep_on_interrupt=True
+    )
+    kept.set_callbacks(Impatient()).fit(X, Y)
+    np.testing.assert_array_equal(kept.theta_, clf.theta_)
+
+
+@pytest.mark.usefixtures("short_search_for_maps")
+def test_members_and_scikit_learns_own_callbacks(small_data, capsys):
+    X, Y = small_data
+    monitor = callback.ScoringMonitor(scoring="accuracy")
+    members(search="ascent").set_callbacks(monitor, callback.ProgressBar()).fit(X, Y)
+    rows = [row for row in monitor.get_logs().data if row["task_name"] == "epoch"]
+    assert len(rows) == 3
+    assert "100%" in capsys.readouterr().out

@@ -26,7 +26,15 @@ LOSSES = ("hamming", "lrap", "micro_f1")
 
 
 def quick(**settings):
-    return CLMLClassifier(**{"max_epochs": 15, "random_state": 0, **settings})
+    """One network whose weights are evolved, as in the paper."""
+    defaults = {
+        "search": "cma",
+        "n_members": 1,
+        "max_epochs": 15,
+        "embedding_dim": 20,
+        "random_state": 0,
+    }
+    return CLMLClassifier(**{**defaults, **settings})
 
 
 @pytest.fixture(scope="module")

@@ -7,10 +7,8 @@ from clml._cross_entropy import (
     best_f1_threshold,
     cross_entropy,
     fit_cross_entropy,
-    loss_and_gradient,
 )
 from clml.datasets import make_bayes_multilabel
-from clml.network import Layout, forward
 
 
 def test_cross_entropy_by_hand():
@@ -26,26 +24,6 @@ def test_cross_entropy_is_that_of_scikit_learn():
     logits, labels = rng.normal(size=(40, 1)), rng.integers(2, size=(40, 1))
     expected = log_loss(labels.ravel(), 1 / (1 + np.exp(-logits.ravel())))
     assert_allclose(cross_entropy(logits, labels), expected)
-
-
-@pytest.mark.parametrize("n_layers", [1, 2])
-def test_gradient_against_differences(n_layers):
-    rng = np.random.default_rng(0)
-    layout = Layout(4, 3, 5, n_layers)
-    theta = rng.normal(size=layout.size)
-    X, targets = rng.normal(size=(6, 4)), rng.uniform(size=(6, 3))
-    loss, gradient = loss_and_gradient(theta, X, targets, layout)
-    assert_allclose(loss, cross_entropy(forward(theta, X, layout), targets))
-    step = 1e-6 * np.eye(layout.size)
-    numerical = [
-        (
-            cross_entropy(forward(theta + s, X, layout), targets)
-            - cross_entropy(forward(theta - s, X, layout), targets)
-        )
-        / 2e-6
-        for s in step
-    ]
-    assert_allclose(gradient, numerical, atol=1e-8)
 
 
 def test_learns_and_keeps_the_best_epoch():

@@ -144,7 +144,7 @@ def test_page_is_whole_and_needs_nothing_else(trained):
     assert "prefers-color-scheme: dark" in text and "width=device-width" in text
     for sentence in verdict(trained[0]):
         assert sentence.split(":")[0] in text
-    for word in (__version__, "random_state=0", "3 epochs of 128 candidates"):
+    for word in (__version__, "random_state=0", "3 epochs of 16 members"):
         assert word in text
     for m in trained[0].methods:
         for value in m.expected:

@@ -7,10 +7,10 @@ from clml import _map_search, _score_engine
 from clml._map_search import (
     MapSearch,
     Shrinkage,
-    _simplest,
     evolve_map,
     find_shift,
     log_geometric_mean,
+    simplest,
 )
 from clml._score_engine import ScoreEngine
 from clml._score_map import MapSpace, apply_map
@@ -108,14 +108,15 @@ def test_strength_scales_the_deviations_alone():
     assert np.ptp(none[:3]) == np.ptp(none[3:]) == 0
 
 
-def test_strength_0_needs_no_search():
+def test_of_strength_0_the_model_is_a_shift_and_the_front_a_choice():
     scores, Y = make_scores(offset=-1.0)
     found = evolve(scores, Y, shrinkage=0)
-    assert found.history == ()
-    assert len(found.maps) == 1
-    np.testing.assert_array_equal(found.maps[0], found.mean_map)
-    np.testing.assert_array_equal(found.maps[0], found.final_map)
     assert found.shift > 0
+    np.testing.assert_array_equal(found.final_map, found.mean_map)
+    bias = found.mean_map[-Y.shape[1] :]
+    np.testing.assert_array_equal(bias, found.shift)
+    assert len(found.maps) > 1
+    assert nondominated(found.losses).all()
 
 
 def test_average_is_left_alone():
@@ -165,10 +166,9 @@ def test_rows_without_weight_do_not_count():
             LOSSES,
         )
     ) == pytest.approx(weighted.shift)
-    np.testing.assert_allclose(
-        weighted.losses[0],
-        loss_values(Y[50:], apply_map(weighted.mean_map, scores[50:]), LOSSES),
-    )
+    for losses, theta in zip(weighted.losses, weighted.maps, strict=True):
+        expected = loss_values(Y[50:], apply_map(theta, scores[50:]), LOSSES)
+        np.testing.assert_allclose(losses, expected)
 
 
 def test_many_rows_are_searched_in_part_and_judged_in_all(monkeypatch):
@@ -231,17 +231,20 @@ def test_undefined_losses_lose():
 
 
 @pytest.mark.parametrize(
-    "path, simplest",
+    "values, expected",
     [
-        ({"identity": 0.2, 0.0: 0.19, 0.5: 0.18}, 0.5),
-        ({"identity": 0.2, 0.0: 0.18001, 0.5: 0.18}, 0.0),
-        ({"identity": 0.2, 0.0: 0.1801, 0.5: 0.18}, 0.5),
-        ({"identity": 0.2, 0.0: 0.2, 0.5: 0.2}, "identity"),
-        ({"identity": np.nan}, "identity"),
+        # The best is ahead by more than a standard error of the difference.
+        ([[1.0, 0.9, 0.8], [1.0, 0.9, 0.7]], 2),
+        # It is not: the first that is as good wins, here the second.
+        ([[1.0, 0.6, 0.5], [1.0, 0.6, 0.7]], 1),
+        ([[0.5, 0.5, 0.5], [0.6, 0.6, 0.6]], 0),
+        # A candidate without defined losses is never as good.
+        ([[np.inf, 0.5], [0.2, 0.5]], 1),
+        ([[np.inf, np.inf], [np.inf, np.inf]], 0),
     ],
 )
-def test_of_equals_the_simplest_wins(path, simplest):
-    assert _simplest(path) == simplest
+def test_the_simplest_that_is_as_good_as_the_best_wins(values, expected):
+    assert simplest(np.array(values)) == expected
 
 
 def test_shift_of_equals_is_that_nearest_to_0():

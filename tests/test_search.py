@@ -5,9 +5,10 @@ import pytest
 
 from clml import _search
 from clml._archive import Archive
-from clml._search import Fitness, Search, history_arrays
+from clml._search import EpochRows, Fitness, Search, history_arrays
+from clml._starts import LastLayer, n_before_last
 from clml.engine import NumpyEngine
-from clml.evolution import RankOneCMA
+from clml.evolution import RankGradient, RankOneCMA
 from clml.lebesgue import fitness_order, lebesgue_contributions, nondominated
 from clml.losses import RowTargets
 from clml.network import Layout
@@ -81,7 +82,7 @@ def search():
     return new_search()
 
 
-def new_search():
+def new_search(strategy=RankOneCMA, last=False, **settings):
     rng = np.random.default_rng(0)
     layout = Layout(n_features=3, n_labels=2, embedding_dim=4)
     X, Y = rng.normal(size=(40, 3)), rng.integers(0, 2, (40, 2))
@@ -91,10 +92,14 @@ def new_search():
         )
         for part in (slice(30), slice(30, 40))
     ]
+    first = n_before_last(layout) if last else 0
+    if last:
+        settings["expand"] = LastLayer(np.linspace(-1, 1, first, dtype=np.float32))
     found = Search(
-        RankOneCMA(np.zeros(layout.size), 1.0, population_size=6, seed=0),
+        strategy(np.zeros(layout.size - first), 1.0, population_size=6, seed=0),
         make_fitness(method="monte_carlo", n_samples=50),
         Archive.empty(2, layout.size, 10),
+        **settings,
     )
     found.attach(*rows)
     return found
@@ -198,3 +203,71 @@ def test_history_with_missing_quantities():
     np.testing.assert_array_equal(
         arrays["mean_validation"], [[0.1, 0.2], [np.nan, np.nan]]
     )
+
+
+# Some of the rows, some of the weights
+
+
+def test_epochs_draw_their_own_rows():
+    rows = EpochRows(n_rows=50, share=0.3, seed=(1, 2))
+    first = rows.draw(0)
+    assert len(first) == len(np.unique(first)) == 15
+    assert (np.diff(first) > 0).all()
+    np.testing.assert_array_equal(rows.draw(0), first)
+    assert first.tolist() != rows.draw(1).tolist()
+    assert first.tolist() != EpochRows(50, 0.3, (1, 3)).draw(0).tolist()
+    counts = np.bincount(np.concatenate([rows.draw(e) for e in range(400)]))
+    assert (abs(counts - 120) < 5 * (400 * 0.3 * 0.7) ** 0.5).all()
+
+
+@pytest.mark.parametrize(("share", "size"), [(1e-9, 1), (0.5, 4), (1.0, 7)])
+def test_sizes_of_epochs(share, size):
+    drawn = EpochRows(7, share, (0,)).draw(3)
+    assert len(drawn) == size
+    assert drawn.min() >= 0
+    assert drawn.max() < 7
+
+
+@pytest.mark.parametrize("validation", [True, False])
+def test_a_fitness_of_some_rows(validation):
+    epoch_rows = EpochRows(30, 0.2, (5,))
+    search = new_search(epoch_rows=epoch_rows)
+    train = search._train
+    if not validation:
+        search.attach(train, None)
+    population = search.strategy.ask()
+    search.epoch()
+    few = train.take(epoch_rows.draw(0))
+    order = search.fitness.order(few.losses(population), UNIT, 0)
+    best = population[order[0]].astype(np.float32)
+    np.testing.assert_array_equal(search.progress.incumbent, best)
+    # Whatever the fitness saw, the archive holds losses of all rows.
+    judged = search._validation if validation else train
+    np.testing.assert_array_equal(
+        search.progress.archived_losses[0],
+        judged.losses(population).astype(np.float32),
+    )
+
+
+def test_candidates_are_completed():
+    search = new_search(last=True)
+    first = len(search.expand.before)
+    population = search.strategy.ask().astype(np.float32)
+    assert population.shape[1] == search._train.layout.size - first
+    mean = search.mean
+    search.epoch()
+    thetas = search.progress.archive.thetas
+    assert mean.shape == search.progress.incumbent.shape == thetas[0].shape
+    for theta in (*thetas, mean, search.mean, search.progress.incumbent):
+        np.testing.assert_array_equal(theta[:first], search.expand.before)
+    assert search.progress.incumbent[first:].tolist() in population.tolist()
+
+
+def test_the_mean_of_a_gradient_is_its_average():
+    search = new_search(RankGradient)
+    np.testing.assert_array_equal(search.mean, search.strategy.mean.astype(np.float32))
+    search.epoch()
+    search.epoch()
+    average = search.strategy.average.astype(np.float32)
+    np.testing.assert_array_equal(search.mean, average)
+    assert (average != search.strategy.mean.astype(np.float32)).any()

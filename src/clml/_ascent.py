@@ -30,6 +30,8 @@ from .network import Layout, Scaling, backward_pass, forward_pass
 
 # How much of the sums so far a batch keeps: some ten batches are remembered.
 _KEPT_SUMS = 0.9
+# Prices follow these sums, slowly: they are not computed for every batch.
+_BATCHES_A_PRICE = 4
 # The running average of the weights reaches back this share of the steps so far, and
 # some two hundred steps at most.
 _AVERAGED = 0.995
@@ -50,7 +52,7 @@ class AscentPlan:
     smoothing : float
         Deviation of the moves of an output, in units of logits.
     first_trained : int
-        Weights before this one stay as they are.
+        Weights before this one stay as they are, once the surrogate has had its epochs.
     surrogate_epochs : int
         So many epochs at the start descend the cross-entropy instead.
     dropout : float
@@ -91,7 +93,14 @@ class NetworkRows:
         """Scale dense rows once; sparse ones are scaled in the products."""
         if sp.issparse(X):
             return cls(X.tocsr(), scaling, layout)
-        return cls(scaling.apply(X).astype(np.float32), None, layout)
+        with np.errstate(over="ignore"):  # checked below
+            scaled = scaling.apply(X).astype(np.float32)
+        if not np.isfinite(scaled).all():
+            raise ValueError(
+                "X must stay finite when scaled and stored as float32, "
+                f"got values up to {np.abs(X).max():.3g}."
+            )
+        return cls(scaled, None, layout)
 
     def logits(self, theta: NDArray[np.float32], block: int = 4096) -> NDArray:
         """Return the logits (n, K) of one network."""
@@ -174,13 +183,19 @@ class Climber:
         order = generator.permutation(used)
         n_batches = max(1, round(len(order) / plan.batch_size))
         surrogate = self.epoch - begun < plan.surrogate_epochs
+        n_kept = 0 if surrogate else plan.first_trained
         for b, batch in enumerate(np.array_split(order, n_batches)):
             masks = _masks(plan.dropout, len(batch), rows.layout, generator)
             logits, cache = forward_pass(
                 theta, rows.X[batch], rows.layout, rows.scaling, masks
             )
-            credit, totals = self._credit(
-                logits, batch, loss_set, targets, sums, plan, generator
+            if sums is None:
+                sums = _sums_of(logits, batch, loss_set, targets)
+            if b % _BATCHES_A_PRICE == 0:
+                prices = statistic_weights(loss_set, sums, 1.0)
+            shifts, gains = _moves(logits.shape, plan.smoothing, generator)
+            credit, totals = output_credit(
+                logits, targets, batch, shifts, gains, prices, loss_set
             )
             sums = _blended(sums, totals, float(targets.weight[batch].sum()))
             seen.add(totals)
@@ -188,13 +203,13 @@ class Climber:
                 weight = targets.weight[batch].astype(np.float32)[:, None]
                 credit = weight * (targets.dense[batch] - expit(logits))
             gradient = backward_pass(credit / np.float32(len(batch)), cache)
-            gradient[: plan.first_trained] = 0
             progress = (self.epoch - begun + b / n_batches) / plan.n_epochs
             adam.step(theta, gradient, plan.rate(progress))
+            theta[:n_kept] = average[:n_kept]
             t = adam.n_steps
             keep = np.float32(min(_AVERAGED, t / (t + 10)))
-            average *= keep
-            average += (1 - keep) * theta
+            average[n_kept:] *= keep
+            average[n_kept:] += (1 - keep) * theta[n_kept:]
         weight_seen = float(targets.weight[used].sum())
         statistics = loss_set.statistics(seen, weight_seen)
         return replace(
@@ -208,27 +223,27 @@ class Climber:
             losses=loss_set.close(statistics)[0],
         )
 
-    @staticmethod
-    def _credit(
-        logits: NDArray[np.float32],
-        batch: NDArray[np.intp],
-        loss_set: LossSet,
-        targets: RowTargets,
-        sums: Totals | None,
-        plan: AscentPlan,
-        generator: np.random.Generator,
-    ) -> tuple[NDArray[np.float32], Totals]:
-        """Return the credit of the outputs of a batch, and the batch's statistics."""
-        draws = np.abs(generator.standard_normal(logits.shape, dtype=np.float32))
-        shifts = np.float32(plan.smoothing) * draws
-        gains = (draws / np.float32(2 * plan.smoothing)).astype(np.float32)
-        if sums is None:
-            first = loss_set.new_totals(1)
-            rows = targets.take(batch)
-            loss_set.accumulate(first, logits[None], rows)
-            sums = _blended(None, first, float(rows.weight.sum()))
-        prices = statistic_weights(loss_set, sums, 1.0)
-        return output_credit(logits, targets, batch, shifts, gains, prices, loss_set)
+
+def _moves(
+    shape: tuple[int, ...], smoothing: float, generator: np.random.Generator
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return how far outputs are moved, and what the change is multiplied by."""
+    draws = np.abs(generator.standard_normal(shape, dtype=np.float32))
+    scale = np.float32(smoothing)
+    return scale * draws, (draws / (2 * scale)).astype(np.float32)
+
+
+def _sums_of(
+    logits: NDArray[np.float32],
+    batch: NDArray[np.intp],
+    loss_set: LossSet,
+    targets: RowTargets,
+) -> Totals:
+    """Return the statistics of a row of weight 1 in a batch."""
+    totals = loss_set.new_totals(1)
+    rows = targets.take(batch)
+    loss_set.accumulate(totals, logits[None], rows)
+    return _blended(None, totals, float(rows.weight.sum()))
 
 
 def _blended(sums: Totals | None, batch: Totals, weight: float) -> Totals:

@@ -130,8 +130,8 @@ class CLMLClassifier(LebesgueEstimator):
     search : {"auto", "ascent", "cma", "rank_gradient"}, default="auto"
         How networks are trained. "ascent": each output of each row is moved a little,
         the change of the losses is its credit, and the chain rule carries it to the
-        weights; needs losses that are made of row statistics, as all named ones but
-        the areas under curves are. "cma": CMA-ES on the Lebesgue contributions of a
+        weights; needs losses that are made of row statistics, as all named ones are
+        (a function of your own is not). "cma": CMA-ES on the Lebesgue contributions of a
         population. "rank_gradient": antithetic sampling on the same contributions, for
         networks of many weights. "auto" is the first where the losses allow it, else
         one of the others by the number of weights and rows.
@@ -524,7 +524,8 @@ class CLMLClassifier(LebesgueEstimator):
         """Train several networks; the front holds maps of their average outputs."""
         train = self._network_rows(rows.train)
         n = len(rows.train.Y)
-        n_members = self._n_members(rows)
+        state, progress = continued or (None, None)
+        n_members = self._n_members(rows) if state is None else len(state)
         held_out = np.zeros((n_members, n), dtype=bool)
         if rows.validation is None:
             seed = int(np.random.default_rng([*self._seed, 5]).integers(2**31))
@@ -544,16 +545,17 @@ class CLMLClassifier(LebesgueEstimator):
             judge = all_targets.take(np.flatnonzero(jury.judged))
         n_epochs = self._n_epochs(kind, rows)
         make = self._ascending if kind == "ascent" else self._evolved
-        members = make(kind, losses, rows, train, targets, executor, continued)
-        run = MemberRun(members, jury, all_targets, judge, losses, executor)
+        members = make(kind, losses, rows, train, targets, executor, state)
+        run = MemberRun(members, jury, all_targets, judge, losses, executor, progress)
         interrupt = self._run_members(run, given, executor, n_epochs)
-        return members.state(), interrupt
+        return (members.state(), run.progress.to_continue()), interrupt
 
     def _run_members(
         self, run: MemberRun, given: tuple[Any, Any, Any], executor: Any, n_epochs: int
     ) -> KeyboardInterrupt | None:
         """Train the members, evolve their outputs, store the fitted attributes."""
         X, y, sample_weight = given
+        which = self.incumbent if run.jury.impartial else "mean"
 
         def fitted(evolved: bool) -> dict[str, Any]:
             if run.progress.best is None:
@@ -568,26 +570,26 @@ class CLMLClassifier(LebesgueEstimator):
             found = member_attributes(
                 run, together, outputs, self.losses, self.calibrate and evolved
             )
-            model = choose_model(
-                found["front_"], found["_alternatives"], self.incumbent, None
-            )
+            model = choose_model(found["front_"], found["_alternatives"], which, None)
             theta = mapped_networks(found["networks_"], self.layout_, model["theta_"])
             return {**found, **model, "theta_": theta}
 
+        final: dict[str, Any] = {}
         callbacks = EpochCallbacks(
             self,
             X,
             y,
             {} if sample_weight is None else {"sample_weight": sample_weight},
             n_epochs,
-            lambda: fitted(evolved=False),
+            lambda: final or fitted(evolved=False),
         )
         interrupt = self._evolve(run, callbacks, n_epochs)
         # First a model that holds whatever comes: an impatient second Ctrl-C must not
         # lose the first one's model.
         self.__dict__.update(fitted(evolved=False))
         try:
-            self.__dict__.update(fitted(evolved=True))
+            final = fitted(evolved=True)
+            self.__dict__.update(final)
             if interrupt is None or self.keep_on_interrupt:
                 callbacks.end_fit()
         except KeyboardInterrupt as late:
@@ -660,13 +662,12 @@ class CLMLClassifier(LebesgueEstimator):
         layout = self.layout_
         sigma = float(self.sigma0)
         if self.init == "surrogate":
-            loss_set = LossSet(get_losses(self.losses), self.n_labels_)
             plan = replace(
                 self._ascent_plan(FitRows(Part(train.X, targets.dense), None), _START),
                 surrogate_epochs=_START,
                 first_trained=0,
             )
-            trained = pretrained(train, targets, loss_set, plan, start_seed)
+            trained = pretrained(train, targets, plan, start_seed)
             start = trained.astype(np.float64)
             sigma *= _STEP_FROM_SURROGATE
         elif kind == "rank_gradient":
@@ -773,7 +774,7 @@ class CLMLClassifier(LebesgueEstimator):
         names = tuple(loss.name for loss in get_losses(self.losses))
         return {"losses": names} | {n: getattr(self, n) for n in _FIXED_BY_SEARCH}
 
-    def _search_to_continue(self) -> Search | None:
+    def _search_to_continue(self) -> Any:
         search = getattr(self, "_search", None) if self.warm_start else None
         if search is None:
             return None
@@ -793,7 +794,7 @@ class CLMLClassifier(LebesgueEstimator):
         sample_weight: Any,
         X_val: Any,
         y_val: Any,
-        continued: Search | None,
+        continued: Any,
     ) -> FitRows:
         """Check the data, part the validation rows, fit the scaling."""
         names = column_names(y)

@@ -28,8 +28,10 @@ from .losses import RowTargets, get_losses
 
 # A shift of the scores, in their standard deviation; 0 stands in the middle.
 _SHIFTS = np.arange(-30, 31) / 20
+# The strength of the front's members where that of the model is less.
+_LEAST_CHOICE = 0.25
 _STRENGTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
-# Geometric means this near to each other, relatively, are equal: the simpler map wins.
+# Logarithms of geometric means this near to each other are equal.
 _NEAR = 1e-4
 # The search learns nothing more from further rows, which only take time.
 _MOST_ROWS = 20_000
@@ -143,8 +145,13 @@ class MapSearch:
             return Shrinkage(0.0, 0.0, {})
         if shrinkage != "auto":
             return Shrinkage(float(shrinkage), find_shift(self.rows), {})
-        path = self._path()
-        best = _simplest(path)
+        if self.rows.n_rows < 2:
+            return Shrinkage(0.0, 0.0, {"identity": np.nan})
+        values = self._judged_on_halves()
+        names: tuple[Candidate, ...] = ("identity", *_STRENGTHS)
+        means = np.exp(values.mean(axis=0)).tolist()
+        path = dict(zip(names, means, strict=True))
+        best = names[simplest(values)]
         if best == "identity":
             return Shrinkage(0.0, 0.0, path)
         return Shrinkage(best, find_shift(self.rows), path)
@@ -182,8 +189,15 @@ class MapSearch:
                 deviations = search.progress.archive.thetas
         candidates = shrunk(deviations)
         if mean_map is not None:
-            # Whatever the strength, there is this much to choose from.
-            candidates = np.concatenate([candidates, shifted(self.rows, mean_map)])
+            # What predicts may be the identity; there is a choice nevertheless.
+            strength = max(shrinkage.strength, _LEAST_CHOICE)
+            candidates = np.concatenate(
+                [
+                    mean_map[None],
+                    shifted(self.rows, mean_map),
+                    self.space.maps(deviations, shrinkage.shift, strength),
+                ]
+            )
         losses, maps = self._front(candidates)
         return EvolvedMap(
             losses,
@@ -209,11 +223,9 @@ class MapSearch:
         losses, front = archive.updated(self.judge.losses(maps), maps).front()  # type: ignore[arg-type]
         return losses, front.astype(np.float64, copy=False)
 
-    def _path(self) -> dict[Candidate, float]:
-        """Return the mean geometric mean of each candidate over held-out halves."""
+    def _judged_on_halves(self) -> NDArray[np.float64]:
+        """Return the log geometric mean (halves, candidates) on held-out halves."""
         n = self.rows.n_rows
-        if n < 2:
-            return {"identity": np.nan}
         repeats = next((r for most, r in _REPEATS if n < most), 1)
         values = []
         for repeat in range(repeats):
@@ -225,8 +237,7 @@ class MapSearch:
             for side, (given, held_out) in enumerate([(one, other), (other, one)]):
                 maps = self._candidates(given, (*self._seed, 4, repeat, side))
                 values.append(log_geometric_mean(held_out, maps))
-        means = np.exp(np.mean(values, axis=0))
-        return dict(zip(("identity", *_STRENGTHS), means.tolist(), strict=True))
+        return np.array(values)
 
     def _candidates(
         self, engine: ScoreEngine, seed: tuple[int, ...]
@@ -351,8 +362,7 @@ def evolve_map(
     )
     chosen = run.choose(shrinkage)
     search = None
-    # Of strength 0 nothing that is evolved would be seen.
-    if run.space.evolved and chosen.strength > 0:
+    if run.space.evolved:
         search = run.search(chosen.shift)
         for _ in range(max_epochs):
             search.epoch()
@@ -393,11 +403,31 @@ def log_geometric_mean(
     return np.where(np.isnan(values), np.inf, values)
 
 
-def _simplest(path: Mapping[Candidate, float]) -> Candidate:
-    """Return the first candidate that is as good as the best."""
-    best = min(path.values())
-    near = (name for name, value in path.items() if value <= best * (1.0 + _NEAR))
-    return next(near, "identity")
+def simplest(values: NDArray[np.float64]) -> int:
+    """Return the first candidate that is as good as the best, as far as one can tell.
+
+    As good: not behind the best by more than a standard error of the difference, over
+    the halves.
+
+    Parameters
+    ----------
+    values : float array (halves, candidates)
+        Smaller is better; candidates from the simplest on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from clml._map_search import simplest
+    >>> simplest(np.array([[1.0, 0.9], [1.0, 0.7]]))  # better by 0.2, give or take 0.1
+    1
+    >>> simplest(np.array([[1.0, 0.9], [1.0, 1.05]]))  # by 0.025, give or take 0.075
+    0
+    """
+    best = int(np.argmin(values.mean(axis=0)))
+    with np.errstate(invalid="ignore"):  # losses that are undefined are infinite
+        behind = values - values[:, [best]]
+        error = behind.std(axis=0, ddof=1) / len(values) ** 0.5
+        return int(np.argmax(behind.mean(axis=0) <= error + _NEAR))
 
 
 def _threshold_deviations(engine: ScoreEngine, shift: float) -> NDArray[np.float64]:

@@ -173,8 +173,7 @@ class MappedScoresClassifier(LebesgueEstimator):
             self.interrupted_ = True
             return interrupt
         search = None
-        # Of strength 0 nothing that is evolved would be seen.
-        if run.space.evolved and chosen.strength > 0:
+        if run.space.evolved:
             search = run.search(chosen.shift)
         fit = _MapFit(run, chosen)
         return self._run_search(search, fit, X, y, sample_weight)  # type: ignore[arg-type]

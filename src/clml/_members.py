@@ -130,8 +130,10 @@ class EvolvedMembers:
     ----------
     strategies : sequence of Strategy
     engine : NumpyEngine
-        On all rows; the members' weights of the rows differ.
+        On all rows.
     targets : sequence of RowTargets
+        One a member, which differ in their weights: it sees the rows of positive
+        weight.
     fitness : Fitness
     expand : sequence of callables
         One a member: what its strategy moves, as whole networks.
@@ -175,24 +177,31 @@ class EvolvedMembers:
     def step(self, executor: Executor | None) -> dict[str, Any]:
         """Ask every member, evaluate all candidates, tell every member."""
         epoch = self.epoch
-        engine, targets = self._engine, self._targets
-        if self._epoch_rows is not None:
-            rows = self._epoch_rows.draw(epoch)
-            engine = engine.take(rows)
-            targets = [t.take(rows) for t in targets]
-        unit = np.ones((1, len(engine.loss_set.losses)))
+        unit = np.ones((1, len(self._engine.loss_set.losses)))
         found = []
         for strategy, expand, own in zip(
-            self.strategies, self._expand, targets, strict=True
+            self.strategies, self._expand, self._targets, strict=True
         ):
             if strategy.epoch > epoch:  # told before an interrupt
                 continue
             thetas = expand(strategy.ask().astype(np.float32, copy=False))
-            losses = defined_losses(engine.with_targets(own).losses(thetas))
+            # Absent, not of weight 0: a user's loss may take no weights.
+            rows = self._rows_of(own, epoch)
+            losses = defined_losses(self._engine.take(rows).losses(thetas))
             strategy.tell(self._fitness.order(losses, unit, epoch))
-            found.append(np.nanmin(losses, axis=0))
+            found.append(np.fmin.reduce(losses, axis=0))
         sigma = float(np.mean([strategy.sigma for strategy in self.strategies]))
         return {"sigma": sigma, "members_train": np.stack(found)}
+
+    def _rows_of(self, own: RowTargets, epoch: int) -> NDArray[np.intp]:
+        """Return the rows that a member sees in an epoch."""
+        used = own.weight > 0
+        if self._epoch_rows is not None:
+            drawn = self._epoch_rows.draw(epoch)
+            drawn = drawn[used[drawn]]
+            if len(drawn):  # a draw of a few rows may have none of the member's
+                return drawn
+        return np.flatnonzero(used)
 
 
 def _centre(strategy: Strategy) -> NDArray[np.float64]:
@@ -248,9 +257,14 @@ class Jury:
         """Which training rows judge; None if validation rows do."""
         if self.validation is not None:
             return None
-        if not self.held_out.any():
+        if not self.impartial:
             return np.ones(self.held_out.shape[1], dtype=bool)
         return np.asarray(self.held_out.any(axis=0))
+
+    @property
+    def impartial(self) -> bool:
+        """Whether rows judge that members were not trained on."""
+        return self.validation is not None or bool(self.held_out.any())
 
     def hear(
         self, networks: NDArray[np.float32], executor: Executor | None
@@ -333,6 +347,10 @@ class MemberProgress:
         """The judged losses (1, o) of each epoch."""
         return tuple(record["incumbent_validation"][None] for record in self.history)
 
+    def to_continue(self) -> MemberProgress:
+        """Return what another run goes on from, which may have other rows to judge."""
+        return replace(self, best=None, best_value=np.inf, value=np.inf)
+
 
 class MemberRun:
     """Trains members and keeps those of the epoch that judged best.
@@ -345,6 +363,8 @@ class MemberRun:
         Of the training rows, and of those that judge.
     losses : sequence of losses
     executor : Executor or None
+    progress : MemberProgress, default=None
+        Of the run that this one continues.
     """
 
     def __init__(
@@ -355,11 +375,12 @@ class MemberRun:
         judge: RowTargets,
         losses: Any,
         executor: Executor | None,
+        progress: MemberProgress | None = None,
     ):
         self.members, self.jury = members, jury
         self.train, self.judge = train, judge
         self._losses, self._executor = losses, executor
-        self.progress = MemberProgress(epoch=members.epoch)
+        self.progress = progress or MemberProgress()
 
     def epoch(self) -> dict[str, Any]:
         """Train for an epoch, judge, and return its record."""
@@ -371,7 +392,7 @@ class MemberRun:
         judged = self.losses_of(said.unseen)
         measure = max(now.measure, float(np.prod(1 - np.clip(judged, 0, 1))))
         value = _log_mean(judged, self.judge)
-        if now.history:
+        if np.isfinite(now.value):  # not the first, nor after an undefined one
             value = _KEPT_VALUE * now.value + (1 - _KEPT_VALUE) * value
         better = value < now.best_value or now.best is None
         record = {
@@ -379,7 +400,7 @@ class MemberRun:
             "measure": float(np.prod(1 - np.clip(train, 0, 1))),
             "archive_measure": measure,
             "incumbent_train": train,
-            "mean_train": np.nanmean(step["members_train"], axis=0),
+            "mean_train": _mean_of_defined(step["members_train"]),
             "incumbent_validation": judged,
             "mean_validation": judged,
             **self._tracked("train", self.train, said.seen),
@@ -388,7 +409,7 @@ class MemberRun:
         }
         self.progress = replace(
             now,
-            epoch=self.members.epoch,
+            epoch=now.epoch + 1,
             best=said if better else now.best,
             best_value=value if better else now.best_value,
             value=value,
@@ -415,6 +436,13 @@ class MemberRun:
             f"incumbent_{name}_{rows}": float(value)
             for name, value in zip(TRACKED, values, strict=True)
         }
+
+
+def _mean_of_defined(losses: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the mean (o,) of losses (members, o) that are defined, NaN of none."""
+    n_defined = (~np.isnan(losses)).sum(axis=0)
+    mean = np.nansum(losses, axis=0) / np.maximum(n_defined, 1)
+    return np.where(n_defined, mean, np.nan)
 
 
 def _values(targets: RowTargets, logits: NDArray[np.float64], losses: Any) -> NDArray:

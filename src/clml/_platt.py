@@ -47,15 +47,18 @@ def fit_platt(scores: NDArray[np.floating], targets: RowTargets) -> tuple[float,
     if not weight.size:
         return 1.0, 0.0
     weight = weight / weight.sum()
-    x = given.ravel()
+    share = weight @ truth
+    size = np.abs(given).max()
+    if not size > 0.0 or not 0.0 < share < 1.0:
+        return 1.0, 0.0
+    x = given.ravel() / size  # squares neither overflow nor vanish
     centre = weight @ x
     spread = np.sqrt(weight @ (x - centre) ** 2)
-    share = weight @ truth
     # A mean of equal numbers may round away from them.
-    if not spread > 1e-12 * np.abs(x).max() or not 0.0 < share < 1.0:
+    if not spread > 1e-12:
         return 1.0, 0.0
     slope, height = _newton((x - centre) / spread, truth, weight, float(logit(share)))
-    return float(slope / spread), float(height - slope * centre / spread)
+    return float(slope / spread / size), float(height - slope * centre / spread)
 
 
 def _newton(

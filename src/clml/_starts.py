@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._ascent import AscentPlan, Climber, NetworkRows
-from .losses import LossSet, RowTargets
+from .losses import LossSet, RowTargets, get_losses
 from .network import Layout
 
 
@@ -39,11 +39,12 @@ def n_before_last(layout: Layout) -> int:
 def pretrained(
     rows: NetworkRows,
     targets: RowTargets,
-    loss_set: LossSet,
     plan: AscentPlan,
     seed: np.random.SeedSequence,
 ) -> NDArray[np.float32]:
     """Return a network that was trained on cross-entropy for the plan's epochs."""
+    # The losses of a run may be such that nothing can be said of single outputs.
+    loss_set = LossSet(get_losses(("binary_cross_entropy",)), rows.layout.n_labels)
     climber = Climber.start(rows.layout, seed)
     for _ in range(plan.surrogate_epochs):
         climber = climber.climbed(rows, targets, loss_set, plan, 0)

@@ -20,16 +20,16 @@ def main() -> None:
 @click.option(
     "--epochs",
     type=click.IntRange(min=1),
-    default=1000,
+    default=100,
     show_default=True,
-    help="Generations.",
+    help="Epochs of CLML.",
 )
 @click.option(
     "--seed",
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
-    help="Of data and search.",
+    help="Of data and training.",
 )
 @click.option(
     "--page",

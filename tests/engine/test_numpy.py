@@ -401,3 +401,33 @@ def test_single_threaded_blas_nests():
     with single_threaded_blas():
         assert set(blas_threads()) == {1}
     assert set(blas_threads()) == {1}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("rows", [[3], [0, 5, 7, 59], [9, 2, 2, 40], range(60)])
+def test_some_rows_alone(form, weighted, rows):
+    layout, X, Y, thetas, weight = make()
+    rows = np.array(rows)
+    scaling = Scaling.fit(X)
+
+    def engine(part):
+        targets = RowTargets.from_indicator(Y[part], weight[part] if weighted else None)
+        return NumpyEngine(layout, form(X[part]), targets, EVERY_KIND, scaling=scaling)
+
+    whole = engine(slice(None))
+    before = whole.evaluate(thetas)
+    taken = whole.take(rows)
+    same_statistics(taken.evaluate(thetas), engine(rows).evaluate(thetas))
+    assert_array_equal(taken.scores(thetas), engine(rows).scores(thetas))
+    same_statistics(whole.evaluate(thetas), before)
+
+
+def test_other_targets_on_the_same_rows():
+    layout, X, Y, thetas, weight = make()
+    engine = NumpyEngine(layout, X, RowTargets.from_indicator(Y), ADDITIVE)
+    before = engine.evaluate(thetas)
+    other = RowTargets.from_indicator(1 - Y, weight)
+    found = engine.with_targets(other).evaluate(thetas)
+    same_statistics(found, NumpyEngine(layout, X, other, ADDITIVE).evaluate(thetas))
+    same_statistics(engine.evaluate(thetas), before)

@@ -265,11 +265,11 @@ def test_weights_are_the_analytic_derivatives():
     sums = {k: v[0] for k, v in loss_set.statistics(totals, weight).sums.items()}
     hamming, lrap, micro = loss_set.close(loss_set.statistics(totals, weight))[0]
     size = sums["predicted"] + sums["relevant"]
-    by_size = -2 * sums["hits"] / size**2 / (1 - micro)
+    by_size = -2 * sums["hits"] / size**2 / (2 - micro)
     expected = {
-        "wrong": -1 / (weight * 7) / (1 - hamming),
-        "lrap": 1 / weight / (1 - lrap),
-        "hits": 2 / size / (1 - micro),
+        "wrong": -1 / (weight * 7) / (2 - hamming),
+        "lrap": 1 / weight / (2 - lrap),
+        "hits": 2 / size / (2 - micro),
         "predicted": by_size,
         "relevant": by_size,
     }
@@ -295,14 +295,14 @@ def test_weights_are_the_change_of_the_log_measure(name):
         moved.columns += totals.columns + step * columns
         moved.labels += totals.labels + step * labels
         losses = loss_set.close(loss_set.statistics(moved, weight))[0]
-        return np.log(np.maximum(1 - losses, 1e-3)).sum()
+        return np.log(2 - np.clip(losses, 0, 1)).sum()
 
     losses = loss_set.close(loss_set.statistics(totals, weight))[0]
     expected = (weights.columns * columns).sum()
     if labels.size:
         expected += (weights.labels * labels[0]).sum()
     assert expected != 0
-    if (losses < 0.999).all():  # elsewhere the clipped margin stands in
+    if (losses < 1).all():  # beyond it the price is that of 1, whatever the loss
         change = (log_measure(1e-5) - log_measure(-1e-5)) / 2e-5
         assert_allclose(expected, change, 1e-5)
 
@@ -313,13 +313,13 @@ def test_weights_of_macro_f1_by_hand():
     totals = loss_set.new_totals(1)
     totals.labels[0] = [[1, 0], [1, 0], [2, 0]]
     weights = statistic_weights(loss_set, totals, 3.0)
-    slope = 1 / (1 / 3)  # of the logarithm of 1 − L = 1/3
+    slope = 1 / (2 - 2 / 3)  # of ln(2 − L), with 1 − L = 1/3
     expected = [[slope / 3, 0], [-slope / 9, 0], [-slope / 9, 0]]
     assert_allclose(weights.labels, expected, 1e-6, 1e-12)
 
 
 def test_weights_stay_finite():
-    # Everything wrong: the measure is 0 and its logarithm −∞.
+    # Everything wrong: that of what lies below the worst losses would be 0.
     loss_set = LossSet(losses_for(3), 3)
     totals = loss_set.new_totals(1)
     targets = RowTargets.from_indicator([[1, 0, 0], [0, 1, 0]])

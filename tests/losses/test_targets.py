@@ -1,6 +1,8 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
 
 from clml.losses import RowTargets
 
@@ -54,3 +56,26 @@ def test_no_rows_and_no_relevant_label():
 def test_bad_weights(weights, message):
     with pytest.raises(ValueError, match=f"sample_weight must .*{message}"):
         RowTargets.from_indicator(Y, weights)
+
+
+@given(
+    seed=st.integers(0, 20),
+    rows=st.lists(st.integers(0, 5), max_size=9),
+    weighted=st.booleans(),
+)
+def test_rows_are_taken_in_any_order(seed, rows, weighted):
+    rng = np.random.default_rng(seed)
+    labels = rng.random((6, 4)) < rng.choice([0.0, 0.5, 1.0], size=(6, 1))
+    weight = rng.random(6) if weighted else None
+    rows = np.array(rows, dtype=np.int64)
+    targets = RowTargets.from_indicator(labels, weight)
+    taken = targets.take(rows)
+    expected = RowTargets.from_indicator(
+        labels[rows], None if weight is None else weight[rows]
+    )
+    for name in ("dense", "indptr", "indices", "weight"):
+        found, wanted = getattr(taken, name), getattr(expected, name)
+        np.testing.assert_array_equal(found, wanted, err_msg=name)
+        assert found.dtype == wanted.dtype, name
+    assert taken.weighted == expected.weighted
+    np.testing.assert_array_equal(targets.dense, labels)

@@ -227,3 +227,21 @@ def test_blocks_are_cut_from_the_same_rows(form):
     expected = forward(thetas, form(X), layout)
     assert_allclose(block_logits(weights, rows, 2, 7), expected[:, 2:7], 0, 1e-13)
     assert block_logits(weights, rows, 4, 4).shape == (3, 0, 3)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix, sp.csr_array])
+@pytest.mark.parametrize("rows", [[], [4], [8, 0, 3, 3]], ids=str)
+def test_some_rows_alone(form, rows):
+    _, _, X = make()
+    X = np.where(X > 0, X, 0)
+    rows = np.array(rows, dtype=np.int64)
+    scaling = Scaling.fit(X)
+    taken = Rows.from_features(form(X), scaling).take(rows)
+    expected = Rows.from_features(form(X[rows]), scaling)
+    assert taken.n_rows == expected.n_rows == len(rows)
+    assert taken.scaling is scaling
+    if taken.csr is None:
+        assert_array_equal(taken.dense, expected.dense)
+    else:
+        for found, wanted in zip(taken.csr, expected.csr, strict=True):
+            assert_array_equal(found, wanted)

@@ -6,7 +6,7 @@ import zipfile
 
 import pytest
 
-from clml import CLMLClassifier
+from clml import CLMLClassifier, _member_fit
 from clml.persistence import save
 
 
@@ -14,8 +14,28 @@ from clml.persistence import save
 def fitted(small_data):
     """A small fitted classifier; tests do not change it."""
     return CLMLClassifier(
-        embedding_dim=2, max_epochs=2, population_size=4, random_state=0
+        search="cma",
+        n_members=1,
+        embedding_dim=2,
+        max_epochs=2,
+        population_size=4,
+        random_state=0,
     ).fit(*small_data)
+
+
+@pytest.fixture(scope="session")
+def fitted_members(small_data):
+    """One of three members that climbed; tests do not change it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_member_fit, "_MAP_EPOCHS", 5)
+        return CLMLClassifier(
+            search="ascent",
+            n_members=3,
+            embedding_dim=2,
+            max_epochs=2,
+            shrinkage=1.0,
+            random_state=0,
+        ).fit(*small_data)
 
 
 @pytest.fixture(scope="session")

@@ -129,12 +129,17 @@ CURIOUS = [
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("kind", ["CLMLClassifier", "MLkNN", "GaussianNBChain"])
-def test_any_other_value_anywhere(kind, fitted, small_data, tmp_path, write_zip):
+@pytest.mark.parametrize(
+    "kind", ["CLMLClassifier", "members", "MLkNN", "GaussianNBChain"]
+)
+def test_any_other_value_anywhere(
+    kind, fitted, fitted_members, small_data, tmp_path, write_zip
+):
     """Checksums are right, content is not: refused, or a model that still predicts."""
     X, Y = small_data
     model = {
         "CLMLClassifier": fitted,
+        "members": fitted_members,
         "MLkNN": MLkNNClassifier(n_neighbors=2).fit(X[:9], Y[:9]),
         "GaussianNBChain": GaussianNBChain(random_state=3).fit(X[:, :2], Y[:, :2]),
     }[kind]

@@ -29,6 +29,12 @@ def models(fitted, small_data):
     return {type(model).__name__: model for model in found}
 
 
+@pytest.fixture
+def members(fitted_members):
+    """A copy of the model of three members."""
+    return copy.copy(fitted_members)
+
+
 NAMES = {
     "CLMLClassifier": (
         "theta_ front_ scaling_ layout_ temperature_ incumbent_ history_ "
@@ -250,4 +256,92 @@ def test_attributes_that_do_not_fit_together(kind, change, message, models):
     model = copy.copy(models[kind])
     change(model)
     with pytest.raises(ValueError, match=message):
+        check_fitted(model)
+
+
+# With members the front holds maps: a scale and a bias for each of four labels.
+
+MAP = (np.ones(8, np.float32), 1.0)
+
+
+def members_of(n):
+    return np.zeros((n, N), np.float32)
+
+
+def front_of(width):
+    return ParetoFront(
+        np.ones((1, 3)), ("a", "b", "c"), np.zeros((1, width), np.float32)
+    )
+
+
+def test_members_are_accepted(members):
+    check_fitted(members)
+    for which in ("hamming", "final", 0):
+        check_fitted(members.select(which))
+    # One alone is not averaged, so that its weights have one axis.
+    changed(networks_=members_of(1), theta_=members_of(1)[0])(members)
+    check_fitted(members)
+
+
+@pytest.mark.parametrize(
+    "name", "theta_ front_ shrinkage_ shift_ scaling_ layout_ _alternatives".split()
+)
+def test_missing_attributes_of_members(name, members):
+    delattr(members, name)
+    with pytest.raises(ValueError, match=rf"{name}.* is missing"):
+        check_fitted(members)
+
+
+@pytest.mark.parametrize("name", "networks_ theta_ front_ shrinkage_ shift_".split())
+@pytest.mark.parametrize(
+    "value",
+    [None, "x", [], {}, 1j, np.zeros((0, 0)), np.zeros(9, "U1"), sp.csr_array((0, 0))],
+    ids=lambda value: type(value).__name__,
+)
+def test_values_of_other_kinds_of_members(name, value, members):
+    setattr(members, name, value)
+    with pytest.raises(ValueError, match=r"\w"):
+        check_fitted(members)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda model: delattr(model, "networks_"), r"theta_ is not an array \('n',\)"),
+        (changed(networks_=members_of(2)), "theta_ has shape"),
+        (changed(networks_=members_of(1)), r"theta_ is not an array \('n',\)"),
+        (
+            changed(networks_=members_of(0), theta_=members_of(0)),
+            "networks_ holds no members",
+        ),
+        (changed(networks_=members_of(3)[0]), "networks_ is not an array"),
+        (changed(networks_=members_of(3).astype(int)), "kind 'f'"),
+        (changed(networks_=members_of(3)[:, 1:]), "theta_ has shape"),
+        (changed(theta_=members_of(3)[:, 1:]), "theta_ has shape"),
+        (changed(theta_=members_of(3)[0]), "theta_ is not an array"),
+        (
+            changed(networks_=members_of(3)[:, 1:], theta_=members_of(3)[:, 1:]),
+            "does not fit theta_",
+        ),
+        (changed(front_=front_of(N)), "front_.theta has shape"),
+        (changed(front_=front_of(4)), "front_.theta has shape"),
+        (changed(shift_="0"), "shift_ cannot be of str"),
+        (
+            changed(_alternatives={"mean": MAP, "final": PAIR}),
+            "weights of final has shape",
+        ),
+        (changed(layout_=Layout(8, 4, 3, 1)), "does not fit theta_"),
+    ],
+    ids=range(15),
+)
+def test_members_that_do_not_fit_together(change, message, members):
+    change(members)
+    with pytest.raises(ValueError, match=message):
+        check_fitted(members)
+
+
+def test_maps_do_not_pass_for_networks(fitted):
+    model = copy.copy(fitted)
+    changed(front_=front_of(8))(model)
+    with pytest.raises(ValueError, match=r"front_\.theta has shape"):
         check_fitted(model)

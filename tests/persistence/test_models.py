@@ -14,13 +14,21 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 import clml
-from clml import CLMLClassifier
+from clml import CLMLClassifier, _member_fit
 from clml.baselines._mlknn import MLkNNClassifier
 from clml.baselines._naive_bayes import GaussianNBChain, GaussianNBRelevance
 from clml.losses import get_loss
 from clml.persistence import load, save
 
-QUICK = {"embedding_dim": 3, "max_epochs": 3, "population_size": 6, "random_state": 0}
+QUICK = {
+    "search": "cma",
+    "n_members": 1,
+    "embedding_dim": 3,
+    "max_epochs": 3,
+    "population_size": 6,
+    "random_state": 0,
+}
+MEMBERS = QUICK | {"n_members": 4, "shrinkage": 1.0}
 
 ESTIMATORS = [
     CLMLClassifier(**QUICK),
@@ -31,7 +39,16 @@ ESTIMATORS = [
     GaussianNBChain(order="random", random_state=0, chain_method="predict_proba"),
     MLkNNClassifier(n_neighbors=3),
     MLkNNClassifier(n_neighbors=3, probability="joint", algorithm="brute"),
+    CLMLClassifier(**MEMBERS | {"search": "ascent"}),
+    CLMLClassifier(**MEMBERS, incumbent="knee", evolve="last"),
+    CLMLClassifier(**MEMBERS | {"search": "ascent", "n_members": 1}),
 ]
+WITH_MEMBERS = ESTIMATORS[-3:]
+
+
+@pytest.fixture(autouse=True)
+def short_search_for_maps(monkeypatch):
+    monkeypatch.setattr(_member_fit, "_MAP_EPOCHS", 5)
 
 
 @pytest.fixture
@@ -88,7 +105,7 @@ def test_indicator(estimator, kind, small_data, path):
     assert_same_predictions(clone(found).fit(X, Y), clf, X)
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS[:4], ids=range(4))
+@pytest.mark.parametrize("estimator", [*ESTIMATORS[:4], *WITH_MEMBERS], ids=range(7))
 @pytest.mark.parametrize("dtype", ["<U3", object], ids=str)
 def test_two_classes_by_name(estimator, dtype, small_data, path):
     X, Y = small_data
@@ -131,8 +148,10 @@ def test_not_fitted(estimator, small_data, path):
         found.predict(small_data[0])
 
 
+@pytest.mark.parametrize("model", ["fitted", "fitted_members"])
 @pytest.mark.parametrize("which", ["hamming", "knee", "final", "mean", 0], ids=str)
-def test_selection(which, fitted, small_data, path):
+def test_selection(which, model, small_data, path, request):
+    fitted = request.getfixturevalue(model)
     chosen = fitted.select(which)
     found = sent_through(chosen, path)
     assert found.incumbent_ == chosen.incumbent_
@@ -142,7 +161,22 @@ def test_selection(which, fitted, small_data, path):
     assert_same_predictions(again, chosen, small_data[0])
 
 
-def test_history_and_front(fitted, path):
+def test_members(fitted_members, path):
+    found = sent_through(fitted_members, path)
+    for name in ("networks_", "theta_"):
+        a, b = getattr(found, name), getattr(fitted_members, name)
+        np.testing.assert_array_equal(a, b)
+        assert a.dtype == b.dtype
+    assert found.theta_.shape == (3, found.layout_.size)
+    assert (found.shrinkage_, found.shift_) == (1.0, fitted_members.shift_)
+    for name, (theta, temperature) in fitted_members._alternatives.items():
+        np.testing.assert_array_equal(found._alternatives[name][0], theta)
+        assert found._alternatives[name][1] == temperature
+
+
+@pytest.mark.parametrize("model", ["fitted", "fitted_members"])
+def test_history_and_front(model, path, request):
+    fitted = request.getfixturevalue(model)
     found = sent_through(fitted, path)
     assert list(found.history_) == list(fitted.history_)
     for name, values in fitted.history_.items():
@@ -155,8 +189,9 @@ def test_history_and_front(fitted, path):
     assert found.layout_ == fitted.layout_
 
 
-def test_warm_start_begins_anew(small_data, path):
-    clf = CLMLClassifier(**QUICK, warm_start=True).fit(*small_data)
+@pytest.mark.parametrize("settings", [QUICK, MEMBERS, MEMBERS | {"search": "ascent"}])
+def test_warm_start_begins_anew(settings, small_data, path):
+    clf = CLMLClassifier(**settings, warm_start=True).fit(*small_data)
     found = sent_through(clf, path)
     assert_same_predictions(found, clf, small_data[0])
     assert found.fit(*small_data).n_epochs_ == 3
@@ -205,7 +240,9 @@ def test_parameters_keep_their_types(path):
     assert found.losses == ["hamming"]
 
 
-def test_same_model_same_bytes(fitted, tmp_path):
+@pytest.mark.parametrize("model", ["fitted", "fitted_members"])
+def test_same_model_same_bytes(model, tmp_path, request):
+    fitted = request.getfixturevalue(model)
     paths = [tmp_path / "a", tmp_path / "b"]
     for path in paths:
         save(fitted, path)

@@ -205,7 +205,7 @@ def output_credit(
         w · gain · [v(z + shift·e_k) − v(z − shift·e_k)].
 
     Shifts σ·|ξ| and gains |ξ| / (2σ) with standard normal ξ make its expectation the
-    derivative in z_k of v smoothed with a Gaussian of deviation σ.
+    derivative in z_k of v smoothed along z_k with a Gaussian of deviation σ.
 
     Parameters
     ----------

@@ -23,8 +23,6 @@ from ..network import Layout, Scaling
 #: D that of features; other letters have one value throughout an estimator.
 _ARRAYS: Mapping[str, Mapping[str, tuple[str, tuple[str | int, ...]]]] = {
     "CLMLClassifier": {
-        "theta_": ("f", ("n",)),
-        "front_.theta": ("f", ("m", "n")),
         "front_.losses": ("f", ("m", "o")),
         "front_.temperature": ("f", ("m",)),
         "archive_losses_": ("f", ("candidates", "o")),
@@ -133,7 +131,30 @@ def _check_history(estimator: Any) -> None:
         )
 
 
-def _check_clml(estimator: Any, lengths: Mapping[str, int]) -> None:
+def _check_weights(estimator: Any, lengths: dict[str, int]) -> int:
+    """Check what networks are made of; return the size of a candidate of the front.
+
+    Candidates are networks, or, with members, maps: scales and biases of the labels.
+    """
+    network: tuple[str | int, ...] = ("n",)
+    candidate: str | int = "n"
+    if hasattr(estimator, "networks_"):
+        networks = estimator.networks_
+        _check_array("networks_", networks, "f", ("members", "n"), lengths)
+        _require(lengths["members"] > 0, "networks_ holds no members")
+        network = ("n",) if lengths["members"] == 1 else ("members", "n")
+        candidate = 2 * lengths["K"]
+        for name in ("shrinkage_", "shift_"):
+            _find_a(Real, estimator, name)
+    theta = _find(estimator, "theta_")
+    _check_array("theta_", theta, "f", network, lengths)
+    maps = _find(estimator, "front_.theta")
+    _check_array("front_.theta", maps, "f", ("m", candidate), lengths)
+    return int(maps.shape[1])
+
+
+def _check_clml(estimator: Any, lengths: dict[str, int]) -> None:
+    candidate = _check_weights(estimator, lengths)
     layout = _find_a(Layout, estimator, "layout_")
     _find_a(Scaling, estimator, "scaling_")
     front = _find_a(ParetoFront, estimator, "front_")
@@ -160,7 +181,7 @@ def _check_clml(estimator: Any, lengths: Mapping[str, int]) -> None:
             isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[1], Real),
             f"_alternatives has no weights and temperature of {name}",
         )
-        _check_array(f"weights of {name}", pair[0], "f", ("n",), dict(lengths))
+        _check_array(f"weights of {name}", pair[0], "f", (candidate,), lengths)
     _require(
         chosen in alternatives
         if isinstance(chosen, str)
@@ -240,7 +261,7 @@ def _check_deep(estimator: Any, lengths: Mapping[str, int]) -> None:
         )
 
 
-_FURTHER: Mapping[str, Callable[[Any, Mapping[str, int]], None]] = {
+_FURTHER: Mapping[str, Callable[[Any, dict[str, int]], None]] = {
     "C2AEClassifier": _check_deep,
     "CLIFClassifier": _check_deep,
     "CLMLClassifier": _check_clml,
