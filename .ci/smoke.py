@@ -20,7 +20,7 @@ assert lebesgue_contributions([[0.5, 0.5]]).tolist() == [0.25]
 for baseline in (GaussianNBChain(), MLkNNClassifier()):
     assert baseline.fit(X, Y).predict(X).shape == Y.shape
 for estimator, package in (
-    (CLMLClassifier(covariance="cma", max_epochs=1), "cma"),
+    (CLMLClassifier(search="cma", covariance="cma", max_epochs=1), "cma"),
     (DELAClassifier(max_epochs=1), "'clml[torch]'"),
 ):
     try:

@@ -468,12 +468,12 @@ def test_scores_needed(script, own_members):
 def test_learners_of_the_largest_dataset(script, own_members, settings, small_data):
     X, _ = small_data
     large = script.learner("member forest", "imdb-f", 3, X, settings)
-    assert large.estimator[-1].n_estimators == 100
+    assert large.estimator.n_estimators == 100
     assert large.training_rows.n_whole == len(X)
     small = script.learner("member forest", "flags", 3, X, settings)
-    assert small.estimator[-1].n_estimators == 20
+    assert small.estimator.n_estimators == 20
     assert small.training_rows is None
-    assert small.estimator[-1].random_state == 3
+    assert small.estimator.random_state == 3
     chosen = script.Settings(settings.cache, "cpu", 7)
     forest = script.learner("extra trees", "tmc2007-500", 3, X, chosen)
     assert forest.estimator[-1].n_estimators == 7
@@ -499,8 +499,8 @@ def tiny_split(script, small_data, monkeypatch):
     monkeypatch.setattr(
         script,
         "folds",
-        lambda X, Y, seed: list(
-            IterativeStratifiedKFold(5, random_state=seed).split(X, Y)
+        lambda cv, X, Y, seed: list(
+            IterativeStratifiedKFold(cv, random_state=seed).split(X, Y)
         ),
     )
     return X, Y
@@ -582,7 +582,18 @@ def test_development_splits_are_not_reported(script):
     assert list(script.reported_means(rows)["yeast", "CLML"]) == [0, 1, 2, 3, 4]
 
 
-def test_tuned_against_base_by_hand(script):
+def test_methods_that_lack_splits_are_left_out(script, capsys):
+    rows = loss_rows(
+        script,
+        {("yeast", "CLML"): [0.2] * 5, ("yeast", "random forest"): [0.2] * 4},
+    )
+    assert list(script.reported_means(rows)) == [("yeast", "CLML")]
+    assert "random forest left out on yeast: 4 splits" in capsys.readouterr().out
+
+
+def test_tuned_against_base_by_hand(script, monkeypatch):
+    splits = {"flags": 3, "genbase": 1, "yeast": 1, "imdb-f": 1}
+    monkeypatch.setattr(script, "SPLITS", splits)
     rows = loss_rows(
         script,
         {
@@ -616,8 +627,9 @@ def test_tuned_against_base_by_hand(script):
 
 
 @pytest.fixture
-def all_rows(script):
+def all_rows(script, monkeypatch):
     """Ours is best everywhere; boosting was not run on imdb-f."""
+    monkeypatch.setattr(script, "SPLITS", dict.fromkeys(script.SPLITS, 2))
     methods = [*script.BASELINES, "CLML", "plain average", "stacking"]
     losses = {
         (dataset, method): [0.4 - 0.01 * place] * 2

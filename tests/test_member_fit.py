@@ -652,7 +652,8 @@ def test_a_warm_start_keeps_its_members(small_data, monkeypatch):
     X, Y = small_data
     clf = quick(n_members=None, warm_start=True, max_epochs=1).fit(X[:60], Y[:60])
     assert len(clf.networks_) == 16
-    assert len(clf.fit(X, Y).networks_) == 16
+    with pytest.warns(UserWarning, match="goes on with other rows"):
+        assert len(clf.fit(X, Y).networks_) == 16
     assert clf.n_epochs_ == 2
     assert len(quick(n_members=None, max_epochs=1).fit(X, Y).networks_) == 8
 
@@ -827,3 +828,55 @@ def test_plain_outputs_are_the_identity():
     assert_array_equal(found.maps, [[1, 1, 0, 0]])
     assert_array_equal(found.mean_map, [1, 1, 0, 0])
     assert_array_equal(found.losses, [[0.25, 0.5]])
+
+
+def test_a_warm_start_warns_of_rows_that_judge_but_were_trained_on(small_data):
+    X, Y = small_data
+    other = np.random.default_rng(0).permutation(len(Y))
+    clf = quick(warm_start=True).fit(X, Y)
+    clf.fit(X, Y)  # the same rows: nothing to say
+    clf.fit(X, Y, X_val=X, y_val=Y)  # the user's own to judge
+    with pytest.warns(UserWarning, match="some of those that judge now were trained"):
+        clf.fit(X[other], Y[other])
+
+
+def test_the_unit_of_weights_does_not_matter(small_data):
+    X, Y = small_data
+    weight = np.random.default_rng(0).uniform(0.5, 2, size=len(Y))
+    one, other = (
+        quick().fit(X, Y, sample_weight=unit * weight) for unit in (1.0, 2.0**-40)
+    )
+    np.testing.assert_allclose(
+        one.decision_function(X), other.decision_function(X), rtol=1e-4, atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("search", ["ascent", "cma"])
+def test_an_interrupt_while_judging_costs_no_epoch(search, small_data, monkeypatch):
+    X, Y = small_data
+    settings = {"search": search, "warm_start": True, "n_members": 2}
+    whole = quick(**settings, max_epochs=3).fit(X, Y)
+    clf = quick(**settings, max_epochs=3)
+    hear = InterruptAt(clml._members.Jury.hear, 2)
+    with monkeypatch.context() as patch:
+        patch.setattr(clml._members.Jury, "hear", lambda *a: hear(*a))
+        with pytest.raises(KeyboardInterrupt):
+            clf.fit(X, Y)
+    assert clf.n_epochs_ == 1
+    clf.set_params(max_epochs=2).fit(X, Y)
+    assert clf.n_epochs_ == whole.n_epochs_ == 3
+    if search == "cma":  # the rate of an ascent begins anew
+        np.testing.assert_array_equal(
+            clf.history_["incumbent_validation"], whole.history_["incumbent_validation"]
+        )
+
+
+def test_functions_as_losses_have_one_network_by_default(small_data):
+    X, Y = small_data
+
+    def misses(Y, scores):
+        return float((Y != (scores > 0)).mean())
+
+    clf = CLMLClassifier(("lrap", misses), max_epochs=1, random_state=0).fit(X, Y)
+    assert clf.theta_.ndim == 1
+    assert not hasattr(clf, "networks_")

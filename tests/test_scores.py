@@ -1,7 +1,9 @@
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB
@@ -117,3 +119,28 @@ def test_two_classes_of_any_name(classes, small_data):
     np.testing.assert_array_equal(
         label_scores(forest, X, 1)[:, 0], forest.predict_proba(X)[:, 1] - 0.5
     )
+
+
+def test_one_vs_rest_is_certain_of_labels_that_never_varied(small_data):
+    """Its own decision for them, 0, would rank above all that are unlikely."""
+    X, Y = small_data
+    Y = Y.copy()
+    Y[:, 1], Y[:, 2] = 0, 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = OneVsRestClassifier(LogisticRegression()).fit(X, Y)
+        piped = make_pipeline(StandardScaler(), model).fit(X, Y)
+    for fitted in (model, piped):
+        scores = label_scores(fitted, X, Y.shape[1])
+        assert (scores[:, 1] == scores.min()).all()
+        assert (scores[:, 2] == scores.max()).all()
+        assert scores[0, 1] < -6
+    own = model.decision_function(X)
+    np.testing.assert_array_equal(label_scores(model, X, Y.shape[1])[:, 0], own[:, 0])
+
+
+def test_decisions_of_single_labels_are_taken_where_there_are_no_others(small_data):
+    X, Y = small_data
+    model = MultiOutputClassifier(RidgeClassifier()).fit(X, Y)
+    expected = np.column_stack([e.decision_function(X) for e in model.estimators_])
+    np.testing.assert_array_equal(label_scores(model, X, Y.shape[1]), expected)

@@ -391,3 +391,34 @@ def test_bad_rows(small_data):
         make_tuned().fit(X, Y).predict(X[:, :7])
     with pytest.raises(ValueError, match="Reshape your data"):
         make_tuned().fit(X, Y).predict(X[0])
+
+
+def test_a_parameter_set_after_the_fit_changes_no_prediction(small_data):
+    X, Y = small_data
+    clf = make_tuned(max_epochs=2, shrinkage=0.5).fit(X, Y)
+    before = clf.decision_function(X)
+    clf.set_params(transform="mixing")
+    np.testing.assert_array_equal(clf.decision_function(X), before)
+
+
+def test_folds_given_as_rows_and_weights_of_0_do_not_go_together(small_data):
+    X, Y = small_data
+    weight = np.r_[np.zeros(3), np.ones(len(Y) - 3)]
+    cv = [
+        (np.arange(40, len(Y)), np.arange(40)),
+        (np.arange(40), np.arange(40, len(Y))),
+    ]
+    clf = make_tuned(cv=cv)
+    with pytest.raises(ValueError, match=r"cv must be a number .* 3 weights"):
+        clf.fit(X, Y, sample_weight=weight)
+
+
+def test_text_after_numbers():
+    texts = ["a b", "b c", "c d", "a d"] * 10
+    Y = np.array([[1, 0], [0, 1], [0, 1], [1, 0]] * 10)
+    numbers = np.random.default_rng(0).normal(size=(40, 3))
+    clf = make_tuned(max_epochs=2, shrinkage=0.5).fit(numbers, Y)
+    words = make_pipeline(CountVectorizer(), DecisionTreeClassifier(random_state=0))
+    words.set_params(countvectorizer__token_pattern=r"\w")
+    clf.set_params(estimator=words).fit(texts, Y)
+    assert clf.predict(texts).shape == Y.shape

@@ -7,6 +7,7 @@ from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
+import joblib
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
@@ -26,7 +27,12 @@ from ._members import AscendingMembers, EvolvedMembers, Jury, MemberRun, left_ou
 from ._multilabel import column_names
 from ._rows import FitRows, Part, drop_weightless
 from ._search import EpochRows, Fitness, Search
-from ._sklearn_compat import EpochCallbacks, fit_context, with_callbacks
+from ._sklearn_compat import (
+    EpochCallbacks,
+    fit_context,
+    warn_user,
+    with_callbacks,
+)
 from ._starts import LastLayer, n_before_last, pretrained
 from .engine import NumpyEngine, single_threaded_blas
 from .evolution import (
@@ -131,14 +137,15 @@ class CLMLClassifier(LebesgueEstimator):
         How networks are trained. "ascent": each output of each row is moved a little,
         the change of the losses is its credit, and the chain rule carries it to the
         weights; needs losses that are made of row statistics, as all named ones are
-        (a function of your own is not). "cma": CMA-ES on the Lebesgue contributions of a
-        population. "rank_gradient": antithetic sampling on the same contributions, for
-        networks of many weights. "auto" is the first where the losses allow it, else
-        one of the others by the number of weights and rows.
+        (a function of your own is not). "cma": CMA-ES on the Lebesgue contributions of
+        a population. "rank_gradient": antithetic sampling on the same contributions,
+        for networks of many weights. "auto" is the first where the losses allow it,
+        else one of the others by the number of weights and rows.
     n_members : int, default=None
         Networks that are averaged, each trained without some of the rows; None for 16,
-        and for 8 from 10,000 rows on. With one, ``validation_fraction`` of the rows
-        judge.
+        for 8 from 10,000 rows on, and for one where functions are among the losses,
+        which are called for every candidate of every epoch. With one,
+        ``validation_fraction`` of the rows judge.
     embedding_dim : int, default=None
         Width C of the network, at least 2; None for 20, the paper's, and for 64 from
         10,000 rows on.
@@ -282,7 +289,12 @@ class CLMLClassifier(LebesgueEstimator):
     (200, 5)
     """
 
-    _not_saved: ClassVar[tuple[str, ...]] = ("_search", "_search_settings")
+    _search_settings: dict[str, Any]
+    _not_saved: ClassVar[tuple[str, ...]] = (
+        "_search",
+        "_search_settings",
+        "_validation_given",
+    )
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "losses": [list, tuple, np.ndarray, str],
@@ -439,22 +451,38 @@ class CLMLClassifier(LebesgueEstimator):
         losses = self._check_losses()
         continued = self._search_to_continue()
         rows = self._check_rows_to_fit(X, y, sample_weight, X_val, y_val, continued)
+        fingerprint = self._fingerprint(rows) if self.warm_start else None
+        before = self._search_settings["rows"] if continued is not None else None
+        if continued is not None and fingerprint not in (None, before):
+            warn_user(
+                "warm_start goes on with other rows than before: some of those that "
+                "judge now were trained on. Give X_val and y_val to be sure."
+            )
         kind = self._search_kind(rows)
         for name in _OF_MEMBERS:
             self.__dict__.pop(name, None)
         with single_threaded_blas(), self._threads() as executor:
             given = (X, y, sample_weight)
             fit = self._fit_members
-            if self._n_members(rows) == 1 and kind != "ascent":
+            if self._n_members(rows.train) == 1 and kind != "ascent":
                 fit = self._fit_population
             search, interrupt = fit(kind, losses, rows, given, executor, continued)
         self.__dict__.pop("_search", None)
         if self.warm_start:
             self._search = search
-            self._search_settings = self._fixed_settings()
+            self._search_settings = {**self._fixed_settings(), "rows": fingerprint}
         if interrupt is not None and not self.keep_on_interrupt:
             raise interrupt
         return self
+
+    def _fingerprint(self, rows: FitRows) -> str | None:
+        """Return what tells the rows apart where some of them judge, else None."""
+        train, validation = rows.train, rows.validation
+        if validation is not None and len(validation.Y) and not self._validation_given:
+            return joblib.hash([train.X, train.Y, validation.X, validation.Y])
+        if validation is None and self._n_members(rows.train) > 1:
+            return joblib.hash([train.X, train.Y])
+        return None
 
     def _search_kind(self, rows: FitRows) -> str:
         """Return what "auto" stands for."""
@@ -525,7 +553,7 @@ class CLMLClassifier(LebesgueEstimator):
         train = self._network_rows(rows.train)
         n = len(rows.train.Y)
         state, progress = continued or (None, None)
-        n_members = self._n_members(rows) if state is None else len(state)
+        n_members = self._n_members(rows.train) if state is None else len(state)
         held_out = np.zeros((n_members, n), dtype=bool)
         if rows.validation is None:
             seed = int(np.random.default_rng([*self._seed, 5]).integers(2**31))
@@ -536,8 +564,10 @@ class CLMLClassifier(LebesgueEstimator):
             None if rows.validation is None else self._network_rows(rows.validation),
         )
         all_targets = rows.train.targets
+        # Of any unit: what a step does must not depend on it.
+        weight = all_targets.weight / all_targets.weight.mean()
         targets = [
-            replace(all_targets, weight=all_targets.weight * ~out, weighted=True)
+            replace(all_targets, weight=weight * ~out, weighted=True)
             for out in held_out
         ]
         judge = rows.judge.targets
@@ -616,8 +646,9 @@ class CLMLClassifier(LebesgueEstimator):
         seeds = np.random.SeedSequence([*self._seed, 1]).spawn(len(targets))
         climbers = continued or [Climber.start(self.layout_, seed) for seed in seeds]
         plan = self._ascent_plan(rows, self._n_epochs(kind, rows))
-        if continued is not None:  # the start lies behind it
-            plan = replace(plan, surrogate_epochs=0)
+        # What of the start still lies ahead, after an interrupt.
+        left = max(plan.surrogate_epochs - climbers[0].epoch, 0)
+        plan = replace(plan, surrogate_epochs=left)
         loss_set = LossSet(losses, self.n_labels_)
         return AscendingMembers(climbers, train, targets, loss_set, plan)
 
@@ -691,7 +722,8 @@ class CLMLClassifier(LebesgueEstimator):
                 size,
                 seed=strategy_seed,
                 learning_rate=self.learning_rate or 0.02,
-                horizon=n_epochs,
+                # How far a warm start will go is not known.
+                horizon=None if self.warm_start else n_epochs,
             )
             return gradient, expand
         strategy = _STRATEGIES[self.covariance](
@@ -712,10 +744,12 @@ class CLMLClassifier(LebesgueEstimator):
             surrogate_epochs=round(0.3 * n_epochs) if self.init == "surrogate" else 0,
         )
 
-    def _n_members(self, rows: FitRows) -> int:
+    def _n_members(self, train: Part) -> int:
         if self.n_members is not None:
             return int(self.n_members)
-        return 16 if len(rows.train.Y) < _MANY_ROWS else 8
+        if not supports_credit(self.losses):  # functions take their time
+            return 1
+        return 16 if len(train.Y) < _MANY_ROWS else 8
 
     def _n_epochs(self, kind: str, rows: FitRows) -> int:
         if self.max_epochs is not None:
@@ -808,9 +842,10 @@ class CLMLClassifier(LebesgueEstimator):
         else:
             Y = self._encode_targets(y, "y")
         train, validation = Part(X, Y, weight), None
-        if X_val is not None or y_val is not None:
+        self._validation_given = X_val is not None or y_val is not None
+        if self._validation_given:
             validation = self._check_validation_rows(X_val, y_val)
-        elif self.validation_fraction > 0 and self.n_members == 1:
+        elif self.validation_fraction > 0 and self._n_members(train) == 1:
             generator = np.random.default_rng([*self._seed, 0])
             train, validation = train.split(float(self.validation_fraction), generator)
         self._warn_constant(train.Y)

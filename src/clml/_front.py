@@ -141,7 +141,8 @@ class ParetoFront:
 
 
 def _log_geometric_mean(losses: NDArray[np.float64]) -> NDArray[np.float64]:
-    with np.errstate(divide="ignore"):  # a loss of 0 is best of all
+    # A loss of 0 is best of all; below 0, where no loss should be, there is no mean.
+    with np.errstate(divide="ignore", invalid="ignore"):
         return np.log(losses).mean(axis=1)
 
 

@@ -123,10 +123,13 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
             )
         return losses
 
-    @contextmanager
-    def _threads(self) -> Iterator[ThreadPoolExecutor | None]:
+    def _check_n_jobs(self) -> None:
         if self.n_jobs == 0:
             raise ValueError("n_jobs must be a number of threads, -1 or None, got 0.")
+
+    @contextmanager
+    def _threads(self) -> Iterator[ThreadPoolExecutor | None]:
+        self._check_n_jobs()
         n_threads = effective_n_jobs(self.n_jobs)
         if n_threads == 1:
             yield None

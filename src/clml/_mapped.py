@@ -104,6 +104,7 @@ class MappedScoresClassifier(LebesgueEstimator):
         raise TypeError(f"{type(self).__name__} must define _fitted_learners().")
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        self._check_n_jobs()
         losses = self._check_losses()
         named = self._named_learners()
         part = self._training_rows(X, y, sample_weight)
@@ -212,6 +213,7 @@ class MappedScoresClassifier(LebesgueEstimator):
             if search is None
             else search.strategy.population_size,
             "interrupted_": False,
+            "_mixing": run.space.mixing,
             "shrinkage_": found.strength,
             "shift_": found.shift,
             "shrinkage_path_": dict(found.path),
@@ -222,6 +224,8 @@ class MappedScoresClassifier(LebesgueEstimator):
     def _training_rows(self, X: Any, y: Any, sample_weight: Any = None) -> Part:
         """Check y and count X, which learners get as it is; leave weightless rows."""
         names = column_names(y)
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)  # text has neither
         validate_data(self, X, y, skip_check_array=True)
         _check_two_dimensions(X)
         if _is_ragged(y):
@@ -244,6 +248,12 @@ class MappedScoresClassifier(LebesgueEstimator):
         n = _num_samples(X)
         kept, y, weight = drop_weightless(np.arange(n), y, sample_weight)
         if len(kept) < n:
+            if not isinstance(self.cv, Integral | None):
+                raise ValueError(
+                    "cv must be a number where sample_weight holds zeros: the rows of "
+                    f"weight 0 are left out of the folds. Got {n - len(kept)} weights "
+                    f"of 0 and a cv of {type(self.cv).__name__}."
+                )
             X = self._take(X, kept)
         part = Part(X, self._fit_targets(y, names), weight)
         self._warn_constant(part.Y)
@@ -267,8 +277,8 @@ class MappedScoresClassifier(LebesgueEstimator):
             label_logits(learner, X, self.n_labels_)
             for learner in self._fitted_learners()
         ]
-        mixing = vars(self)["transform"] == "mixing"
-        logits = apply_map(self.theta_, np.stack(scores, axis=1), mixing=mixing)
+        stacked = np.stack(scores, axis=1)
+        logits = apply_map(self.theta_, stacked, mixing=self._mixing)
         return logits / self.temperature_
 
 

@@ -61,8 +61,11 @@ class Members(Protocol):
     def networks(self) -> NDArray[np.float32]:
         """Return the weights (members, n) that predict now."""
 
-    def step(self, executor: Executor | None) -> dict[str, Any]:
-        """Train all members for an epoch; return what to record of it."""
+    def step(self, executor: Executor | None) -> None:
+        """Train all members for an epoch."""
+
+    def record(self) -> dict[str, Any]:
+        """Return ``sigma`` and ``members_train``, losses, of the last epoch."""
 
 
 class AscendingMembers:
@@ -104,7 +107,7 @@ class AscendingMembers:
         """Return each member's average along the run."""
         return np.stack([climber.average for climber in self.climbers])
 
-    def step(self, executor: Executor | None) -> dict[str, Any]:
+    def step(self, executor: Executor | None) -> None:
         """Let every member climb for an epoch."""
 
         def climb(member: int) -> Climber:
@@ -116,9 +119,12 @@ class AscendingMembers:
                 self._begun,
             )
 
-        progress = (self.epoch - self._begun) / self._plan.n_epochs
         # Committed as a whole: an interrupt leaves all members before the epoch.
         self.climbers = tuple(_mapped(executor, climb, len(self.climbers)))
+
+    def record(self) -> dict[str, Any]:
+        """Return the learning rate and the losses of the last epoch."""
+        progress = max(self.epoch - self._begun - 1, 0) / self._plan.n_epochs
         losses = np.stack([climber.losses for climber in self.climbers])
         return {"sigma": self._plan.rate(progress), "members_train": losses}
 
@@ -154,6 +160,7 @@ class EvolvedMembers:
         self._engine, self._targets = engine, targets
         self._fitness, self._expand = fitness, expand
         self._epoch_rows = epoch_rows
+        self._found = np.full((1, len(engine.loss_set.losses)), np.nan)
 
     @property
     def epoch(self) -> int:
@@ -174,7 +181,7 @@ class EvolvedMembers:
             ]
         )
 
-    def step(self, executor: Executor | None) -> dict[str, Any]:
+    def step(self, executor: Executor | None) -> None:
         """Ask every member, evaluate all candidates, tell every member."""
         epoch = self.epoch
         unit = np.ones((1, len(self._engine.loss_set.losses)))
@@ -190,8 +197,12 @@ class EvolvedMembers:
             losses = defined_losses(self._engine.take(rows).losses(thetas))
             strategy.tell(self._fitness.order(losses, unit, epoch))
             found.append(np.fmin.reduce(losses, axis=0))
+        self._found = np.stack(found)
+
+    def record(self) -> dict[str, Any]:
+        """Return the mean step size and each member's best losses, if known."""
         sigma = float(np.mean([strategy.sigma for strategy in self.strategies]))
-        return {"sigma": sigma, "members_train": np.stack(found)}
+        return {"sigma": sigma, "members_train": self._found}
 
     def _rows_of(self, own: RowTargets, epoch: int) -> NDArray[np.intp]:
         """Return the rows that a member sees in an epoch."""
@@ -386,7 +397,10 @@ class MemberRun:
         """Train for an epoch, judge, and return its record."""
         began = time.perf_counter()
         now = self.progress
-        step = self.members.step(self._executor)
+        # After an interrupt the members may be an epoch ahead, and not yet judged.
+        if self.members.epoch <= now.epoch:
+            self.members.step(self._executor)
+        step = self.members.record()
         said = self.jury.hear(self.members.networks(), self._executor)
         train = _values(self.train, said.seen, self._losses)
         judged = self.losses_of(said.unseen)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from inspect import signature
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import get_config
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
@@ -91,12 +93,17 @@ def _weight_arguments(
 ) -> dict[str, Any]:
     if weight is None or isinstance(estimator, FrozenEstimator):
         return {}
-    if has_fit_parameter(estimator, "sample_weight"):
+    routed = get_config().get("enable_metadata_routing", False)
+    if routed or has_fit_parameter(estimator, "sample_weight"):
         return {"sample_weight": weight}
     if isinstance(estimator, Pipeline):
         name, last = estimator.steps[-1]
-        if has_fit_parameter(last, "sample_weight"):
-            return {f"{name}__sample_weight": weight}
+        inner = _weight_arguments(last, weight)
+        return {f"{name}__{key}": value for key, value in inner.items()}
+    if any(
+        p.kind is p.VAR_KEYWORD for p in signature(estimator.fit).parameters.values()
+    ):
+        return {"sample_weight": weight}
     raise ValueError(
         f"sample_weight was given, but the fit of {type(estimator).__name__} takes "
         "none."

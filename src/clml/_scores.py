@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
+from sklearn.multiclass import OneVsRestClassifier, _ConstantPredictor
 
 _LEAST_PROBABILITY = 0.5 / 300
 
@@ -83,8 +84,13 @@ def _answers(estimator: Any, X: Any, n_labels: int) -> tuple[NDArray[np.float64]
         scores = np.asarray(estimator.decision_function(X), dtype=np.float64)
         if n_labels == 1 and scores.ndim == 1:
             scores = scores[:, None]
+        scores = _with_constant_labels(estimator, scores)
     elif hasattr(estimator, "predict_proba"):
         scores = _probabilities(estimator, X, n_labels)
+    elif all(hasattr(e, "decision_function") for e in _estimators(estimator)):
+        # As scikit-learn's MultiOutputClassifier has them, without decisions itself.
+        columns = [e.decision_function(X) for e in _estimators(estimator)]
+        scores, are_probabilities = np.column_stack(columns), False
     else:
         raise TypeError(
             f"{type(estimator).__name__} has neither decision_function nor "
@@ -96,6 +102,31 @@ def _answers(estimator: Any, X: Any, n_labels: int) -> tuple[NDArray[np.float64]
             f"{n_labels}), got {scores.shape}. It may have been fitted on another y."
         )
     return scores, are_probabilities
+
+
+def _estimators(estimator: Any) -> list[Any]:
+    """Return the fitted estimators of single labels; one that has nothing if none."""
+    return list(getattr(estimator, "estimators_", ())) or [None]
+
+
+def _with_constant_labels(
+    estimator: Any, scores: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return decisions in which labels that never varied are certain.
+
+    ``OneVsRestClassifier`` decides 0 for a label that was never positive, which ranks
+    it above all that are merely unlikely, and 1 for one that always was.
+    """
+    while hasattr(estimator, "steps"):
+        estimator = estimator.steps[-1][1]
+    if not isinstance(estimator, OneVsRestClassifier):
+        return scores
+    certain = max(np.abs(scores).max(initial=0.0), logit(1.0 - _LEAST_PROBABILITY))
+    scores = scores.copy()
+    for k, model in enumerate(estimator.estimators_[: scores.shape[1]]):
+        if isinstance(model, _ConstantPredictor):
+            scores[:, k] = certain if np.any(model.y_) else -certain
+    return scores
 
 
 def _probabilities(estimator: Any, X: Any, n_labels: int) -> NDArray[np.float64]:
