@@ -246,7 +246,7 @@ def output_credit(
     ...     scores, targets, np.array([0]), ones, ones, weights, loss_set
     ... )
     >>> credit
-    array([[0.6666667, 0.       ]], dtype=float32)
+    array([[0.33333334, 0.        ]], dtype=float32)
     """
     _check_supported(loss_set)
     _check_arrays(scores, targets, rows, shifts, gains)
