@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.datasets import make_multilabel_classification
 
-import clml._classifier
+import clml._recipe
 import clml.engine._numpy
 from clml import CLMLClassifier, _member_fit
 from clml._ascent import Climber
@@ -429,7 +429,7 @@ def test_auto_ascends_where_it_can(small_data):
 
 
 def test_auto_follows_a_gradient_for_many_weights(small_data, monkeypatch):
-    monkeypatch.setattr(clml._classifier, "_MANY_WEIGHTS", 50)
+    monkeypatch.setattr("clml._classifier.MANY_WEIGHTS", 50)
     losses = ("hamming", miss_rate)
     assert_same_model(
         quick("auto", losses=losses).fit(*small_data),
@@ -648,7 +648,7 @@ def test_warm_start_refuses_another_search(small_data, change, message):
 
 def test_a_warm_start_keeps_its_members(small_data, monkeypatch):
     """Their number by default depends on the rows, which may be others."""
-    monkeypatch.setattr(clml._classifier, "_MANY_ROWS", 100)
+    monkeypatch.setattr(clml._recipe, "MANY_ROWS", 100)
     X, Y = small_data
     clf = quick(n_members=None, warm_start=True, max_epochs=1).fit(X[:60], Y[:60])
     assert len(clf.networks_) == 16

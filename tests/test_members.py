@@ -218,10 +218,10 @@ def evolved(
     before = np.linspace(-1, 1, first, dtype=np.float32)
     return EvolvedMembers(
         [kind(np.zeros(LAYOUT.size - first), 0.5, 6, seed=i) for i in range(3)],
+        [LastLayer(before) if last else np.asarray] * 3,
         NumpyEngine(LAYOUT, X, targets, losses),
         own_targets(targets, held_out),
         Fitness("depth", "exact", 1, (0,), False),
-        [LastLayer(before) if last else np.asarray] * 3,
         epoch_rows,
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -14,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ._archive import Archive
-from ._ascent import AscentPlan, Climber, NetworkRows
+from ._ascent import Climber, NetworkRows
 from ._lebesgue_estimator import LebesgueEstimator, choose_model
 from ._member_fit import (
     OutputSettings,
@@ -25,51 +24,44 @@ from ._member_fit import (
 )
 from ._members import AscendingMembers, EvolvedMembers, Jury, MemberRun, left_out
 from ._multilabel import column_names
+from ._recipe import (
+    COVARIANCES,
+    MANY_ROWS,
+    MANY_WEIGHTS,
+    Recipe,
+    default_epochs,
+    default_members,
+    default_width,
+)
 from ._rows import FitRows, Part, drop_weightless
-from ._search import EpochRows, Fitness, Search
+from ._search import Fitness, Search
 from ._sklearn_compat import (
     EpochCallbacks,
     fit_context,
     warn_user,
     with_callbacks,
 )
-from ._starts import LastLayer, n_before_last, pretrained
 from .engine import NumpyEngine, single_threaded_blas
-from .evolution import (
-    CMAPackage,
-    FullCMA,
-    RankGradient,
-    RankOneCMA,
-    SeparableCMA,
-    Strategy,
-)
 from .lebesgue import Method, Ties
 from .losses import Loss, LossSet, RowTargets, get_losses, supports_credit
 from .network import Layout, Scaling, forward
 
-# Rows from which on a wider network and fewer epochs over them are better.
-_MANY_ROWS = 10_000
-# What members that ascend see altogether when rows are many.
-_ROWS_OF_A_RUN = 1_200_000
-# What an epoch of a search for wide networks evaluates.
-_ROWS_OF_AN_EPOCH = 5_000
 _ROWS_AT_A_TIME = 8_192
-# Epochs of a cross-entropy start, and first steps from there and of a rank gradient,
-# in units of ``sigma0``.
-_START = 30
-_STEP_FROM_SURROGATE = 0.05
-_STEP_OF_GRADIENT = 0.1
+# Parameters that a recipe takes as they are.
+_OF_RECIPE = (
+    "init",
+    "evolve",
+    "learning_rate",
+    "batch_size",
+    "smoothing",
+    "dropout",
+    "epoch_rows",
+    "population_size",
+    "covariance",
+    "sigma0",
+)
 # Fitted attributes that only members have.
 _OF_MEMBERS = ("networks_", "shrinkage_", "shift_", "population_size_")
-# Weights from which on sampling with an adapted step size stalls.
-_MANY_WEIGHTS = 10_000
-
-_STRATEGIES: dict[str, Any] = {
-    "rank_one": RankOneCMA,
-    "separable": SeparableCMA,
-    "full": FullCMA,
-    "cma": CMAPackage,
-}
 
 # What a warm start cannot change: the search was built with it.
 _FIXED_BY_SEARCH = (
@@ -320,7 +312,7 @@ class CLMLClassifier(LebesgueEstimator):
         "reference": [StrOptions({"unit", "archive"})],
         "lebesgue": [StrOptions({"exact", "monte_carlo"})],
         "n_samples": [Interval(Integral, 1, None, closed="left")],
-        "covariance": [StrOptions(set(_STRATEGIES))],
+        "covariance": [StrOptions(set(COVARIANCES))],
         "sigma0": [Interval(Real, 0, None, closed="neither")],
         "validation_fraction": [Interval(Real, 0, 1, closed="left")],
         "standardize": ["boolean"],
@@ -497,7 +489,7 @@ class CLMLClassifier(LebesgueEstimator):
             return self.search
         if credit:
             return "ascent"
-        many = len(rows.train.Y) >= _MANY_ROWS or self.layout_.size >= _MANY_WEIGHTS
+        many = len(rows.train.Y) >= MANY_ROWS or self.layout_.size >= MANY_WEIGHTS
         return "rank_gradient" if many else "cma"
 
     def _fit_population(
@@ -514,13 +506,13 @@ class CLMLClassifier(LebesgueEstimator):
         def engine(part: Part) -> NumpyEngine:
             return self._engine(part, losses, executor)
 
-        n_epochs = self._n_epochs(kind, rows)
+        recipe = self._recipe(kind, rows)
         search = continued
         if search is None:
-            seed = np.random.SeedSequence([*self._seed, 1])
-            train = self._network_rows(rows.train)
-            strategy, expand = self._strategy(
-                kind, train, rows.train.targets, seed, n_epochs
+            strategy, expand = recipe.strategy(
+                self._network_rows(rows.train),
+                rows.train.targets,
+                np.random.SeedSequence([*self._seed, 1]),
             )
             search = Search(
                 strategy=strategy,
@@ -529,14 +521,15 @@ class CLMLClassifier(LebesgueEstimator):
                     len(losses), self.layout_.size, int(self.max_front)
                 ),
                 expand=expand,
-                epoch_rows=self._epoch_rows(kind, rows),
+                epoch_rows=recipe.rows_of_an_epoch(len(rows.train.Y), (*self._seed, 3)),
             )
         try:
             search.attach(
                 engine(rows.train),
                 None if rows.validation is None else engine(rows.validation),
             )
-            return search, self._run_search(search, rows, *given, n_epochs)
+            interrupt = self._run_search(search, rows, *given, recipe.n_epochs)
+            return search, interrupt
         finally:
             search.detach()
 
@@ -573,11 +566,27 @@ class CLMLClassifier(LebesgueEstimator):
         judge = rows.judge.targets
         if jury.judged is not None:
             judge = all_targets.take(np.flatnonzero(jury.judged))
-        n_epochs = self._n_epochs(kind, rows)
-        make = self._ascending if kind == "ascent" else self._evolved
-        members = make(kind, losses, rows, train, targets, executor, state)
+        recipe = self._recipe(kind, rows)
+        seeds = np.random.SeedSequence([*self._seed, 1]).spawn(n_members)
+        members: AscendingMembers | EvolvedMembers
+        if kind == "ascent":
+            members = self._ascending(recipe, losses, train, targets, seeds, state)
+        else:
+            pairs = state or [
+                recipe.strategy(train, own, seed)
+                for own, seed in zip(targets, seeds, strict=True)
+            ]
+            strategies, expand = zip(*pairs, strict=True)
+            members = EvolvedMembers(
+                strategies,
+                expand,
+                engine=self._engine(rows.train, losses, executor),
+                targets=targets,
+                fitness=self._fitness(),
+                epoch_rows=recipe.rows_of_an_epoch(n, (*self._seed, 3)),
+            )
         run = MemberRun(members, jury, all_targets, judge, losses, executor, progress)
-        interrupt = self._run_members(run, given, executor, n_epochs)
+        interrupt = self._run_members(run, given, executor, recipe.n_epochs)
         return (members.state(), run.progress.to_continue()), interrupt
 
     def _run_members(
@@ -635,113 +644,20 @@ class CLMLClassifier(LebesgueEstimator):
 
     def _ascending(
         self,
-        kind: str,
+        recipe: Recipe,
         losses: tuple[Loss, ...],
-        rows: FitRows,
         train: NetworkRows,
         targets: list[RowTargets],
-        executor: Any,
-        continued: Any,
+        seeds: list[np.random.SeedSequence],
+        climbers: Any,
     ) -> AscendingMembers:
-        seeds = np.random.SeedSequence([*self._seed, 1]).spawn(len(targets))
-        climbers = continued or [Climber.start(self.layout_, seed) for seed in seeds]
-        plan = self._ascent_plan(rows, self._n_epochs(kind, rows))
+        climbers = climbers or [Climber.start(self.layout_, seed) for seed in seeds]
+        plan = recipe.ascent(targets[0].n_rows, self.layout_)
         # What of the start still lies ahead, after an interrupt.
         left = max(plan.surrogate_epochs - climbers[0].epoch, 0)
-        plan = replace(plan, surrogate_epochs=left)
         loss_set = LossSet(losses, self.n_labels_)
-        return AscendingMembers(climbers, train, targets, loss_set, plan)
-
-    def _evolved(
-        self,
-        kind: str,
-        losses: tuple[Loss, ...],
-        rows: FitRows,
-        train: NetworkRows,
-        targets: list[RowTargets],
-        executor: Any,
-        continued: Any,
-    ) -> EvolvedMembers:
-        pairs = continued
-        if pairs is None:
-            seeds = np.random.SeedSequence([*self._seed, 1]).spawn(len(targets))
-            n_epochs = self._n_epochs(kind, rows)
-            pairs = [
-                self._strategy(kind, train, own, seed, n_epochs)
-                for own, seed in zip(targets, seeds, strict=True)
-            ]
-        strategies, expands = zip(*pairs, strict=True)
-        return EvolvedMembers(
-            strategies,
-            self._engine(rows.train, losses, executor),
-            targets,
-            self._fitness(),
-            expands,
-            self._epoch_rows(kind, rows),
-        )
-
-    def _strategy(
-        self,
-        kind: str,
-        train: NetworkRows,
-        targets: RowTargets,
-        seed: np.random.SeedSequence,
-        n_epochs: int,
-    ) -> tuple[Strategy, Callable[[NDArray], NDArray]]:
-        """Return a strategy and what completes its candidates."""
-        start_seed, strategy_seed = seed.spawn(2)
-        layout = self.layout_
-        sigma = float(self.sigma0)
-        if self.init == "surrogate":
-            plan = replace(
-                self._ascent_plan(FitRows(Part(train.X, targets.dense), None), _START),
-                surrogate_epochs=_START,
-                first_trained=0,
-            )
-            trained = pretrained(train, targets, plan, start_seed)
-            start = trained.astype(np.float64)
-            sigma *= _STEP_FROM_SURROGATE
-        elif kind == "rank_gradient":
-            start = Climber.start(layout, start_seed).theta.astype(np.float64)
-            sigma *= _STEP_OF_GRADIENT
-        else:
-            n = layout.size
-            start = np.random.default_rng(start_seed).normal(scale=n**-0.5, size=n)
-        expand: Callable[[NDArray], NDArray] = np.asarray
-        if self.evolve == "last":
-            before = n_before_last(layout)
-            expand = LastLayer(start[:before].astype(np.float32))
-            start = start[before:]
-        size = self.population_size
-        if size == "auto":
-            size = 256 if kind == "rank_gradient" else 64
-        if kind == "rank_gradient":
-            gradient = RankGradient(
-                start,
-                sigma,
-                size,
-                seed=strategy_seed,
-                learning_rate=self.learning_rate or 0.02,
-                # How far a warm start will go is not known.
-                horizon=None if self.warm_start else n_epochs,
-            )
-            return gradient, expand
-        strategy = _STRATEGIES[self.covariance](
-            start, sigma, population_size=size, seed=strategy_seed
-        )
-        return strategy, expand
-
-    def _ascent_plan(self, rows: FitRows, n_epochs: int) -> AscentPlan:
-        n = len(rows.train.Y)
-        batch_size = int(np.clip(round(2 * n**0.5), 32, 256))
-        return AscentPlan(
-            learning_rate=float(self.learning_rate or 0.01),
-            n_epochs=n_epochs,
-            batch_size=int(self.batch_size or batch_size),
-            smoothing=float(self.smoothing),
-            dropout=float(self.dropout),
-            first_trained=n_before_last(self.layout_) if self.evolve == "last" else 0,
-            surrogate_epochs=round(0.3 * n_epochs) if self.init == "surrogate" else 0,
+        return AscendingMembers(
+            climbers, train, targets, loss_set, replace(plan, surrogate_epochs=left)
         )
 
     def _n_members(self, train: Part) -> int:
@@ -749,26 +665,17 @@ class CLMLClassifier(LebesgueEstimator):
             return int(self.n_members)
         if not supports_credit(self.losses):  # functions take their time
             return 1
-        return 16 if len(train.Y) < _MANY_ROWS else 8
+        return default_members(len(train.Y))
 
-    def _n_epochs(self, kind: str, rows: FitRows) -> int:
-        if self.max_epochs is not None:
-            return int(self.max_epochs)
-        if kind == "ascent":
-            n = len(rows.train.Y)
-            few = n < _MANY_ROWS
-            # As many steps for more rows: an epoch of these takes long enough.
-            return 100 if few else int(np.clip(_ROWS_OF_A_RUN / n, 10, 60))
-        return 750 if kind == "cma" else 2000
-
-    def _epoch_rows(self, kind: str, rows: FitRows) -> EpochRows | None:
-        n = len(rows.train.Y)
-        share = self.epoch_rows
-        if share == "auto":
-            share = min(1.0, _ROWS_OF_AN_EPOCH / n) if kind == "rank_gradient" else 1.0
-        if share == 1:
-            return None
-        return EpochRows(n, float(share), (*self._seed, 3))
+    def _recipe(self, kind: str, rows: FitRows) -> Recipe:
+        n_epochs = self.max_epochs or default_epochs(kind, len(rows.train.Y))
+        return Recipe(
+            kind=kind,
+            n_epochs=int(n_epochs),
+            # How far a warm start will go is not known.
+            horizon=None if self.warm_start else int(n_epochs),
+            **{name: getattr(self, name) for name in _OF_RECIPE},
+        )
 
     def _engine(
         self, part: Part, losses: tuple[Loss, ...], executor: Any
@@ -861,7 +768,7 @@ class CLMLClassifier(LebesgueEstimator):
     def _width(self, train: Part) -> int:
         if self.embedding_dim is not None:
             return int(self.embedding_dim)
-        return 20 if len(train.Y) < _MANY_ROWS else 64
+        return default_width(len(train.Y))
 
     def _logits(self, X: Any) -> NDArray[np.float64]:
         theta = self.theta_.astype(np.float64)

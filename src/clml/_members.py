@@ -135,14 +135,14 @@ class EvolvedMembers:
     Parameters
     ----------
     strategies : sequence of Strategy
+    expand : sequence of callables
+        One a member: what its strategy moves, as whole networks.
     engine : NumpyEngine
         On all rows.
     targets : sequence of RowTargets
         One a member, which differ in their weights: it sees the rows of positive
         weight.
     fitness : Fitness
-    expand : sequence of callables
-        One a member: what its strategy moves, as whole networks.
     epoch_rows : EpochRows or None
         Which rows an epoch evaluates; None for all.
     """
@@ -150,10 +150,10 @@ class EvolvedMembers:
     def __init__(
         self,
         strategies: Sequence[Strategy],
+        expand: Sequence[Callable[[NDArray], NDArray]],
         engine: NumpyEngine,
         targets: Sequence[RowTargets],
         fitness: Fitness,
-        expand: Sequence[Callable[[NDArray], NDArray]],
         epoch_rows: EpochRows | None,
     ):
         self.strategies = tuple(strategies)

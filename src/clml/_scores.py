@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
-from sklearn.multiclass import OneVsRestClassifier, _ConstantPredictor
 
 _LEAST_PROBABILITY = 0.5 / 300
 
@@ -117,6 +116,9 @@ def _with_constant_labels(
     ``OneVsRestClassifier`` decides 0 for a label that was never positive, which ranks
     it above all that are merely unlikely, and 1 for one that always was.
     """
+    # Imported here: it takes as long as all of this library.
+    from sklearn.multiclass import OneVsRestClassifier, _ConstantPredictor
+
     while hasattr(estimator, "steps"):
         estimator = estimator.steps[-1][1]
     if not isinstance(estimator, OneVsRestClassifier):
