@@ -184,15 +184,16 @@ def test_default_learners_work(small_data, monkeypatch):
     X, Y = small_data
     learners = default_learners(3)
     seeds = [e.get_params().get("random_state", 3) for _, e in learners]
-    assert seeds == [3] * 5
+    assert seeds == [3] * 6
     assert learners[4][1][-1].random_state == 3
     assert [e.n_estimators for _, e in learners[:2]] == [300, 300]
     for _, learner in learners[:2]:
         learner.set_params(n_estimators=5)
     learners[4][1][-1].set_params(max_epochs=3)
+    learners[5][1].set_params(max_epochs=3, n_members=2)
     monkeypatch.setattr(_stacking, "default_learners", lambda random_state: learners)
     clf = LebesgueStackingClassifier(**QUICK).fit(X, Y)
-    assert clf.theta_.shape == (5 * 4 + 4,)
+    assert clf.theta_.shape == (6 * 4 + 4,)
     assert next(iter(clf.named_estimators_)) == "forest"
 
 

@@ -8,6 +8,7 @@ from sklearn.utils import Bunch, check_random_state, get_tags
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import _BaseComposition
 
+from ._classifier import CLMLClassifier
 from ._mapped import Learners, MappedScoresClassifier, delegate_input_tags
 from ._scale_columns import ScaleNonIndicators
 from ._sklearn_compat import fit_context, with_callbacks
@@ -17,9 +18,9 @@ from .lebesgue import Ties
 def default_learners(random_state: Any = None) -> Learners:
     """Return the learners that are combined unless others are given.
 
-    Two forests, a linear model, neighbours and a network: each errs in its own way.
-    The last three see standardised columns, indicators excepted. The network needs
-    PyTorch.
+    Two forests, a linear model, neighbours, a network and CLML: each errs in its own
+    way. All but the forests see standardised columns, indicators excepted but for CLML.
+    The network needs PyTorch.
 
     Parameters
     ----------
@@ -34,7 +35,7 @@ def default_learners(random_state: Any = None) -> Learners:
     --------
     >>> from clml._stacking import default_learners
     >>> [name for name, _ in default_learners()]
-    ['forest', 'extra_trees', 'logistic', 'neighbours', 'network']
+    ['forest', 'extra_trees', 'logistic', 'neighbours', 'network', 'clml']
     """
     # Imported here: the library itself needs none of them.
     from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
@@ -56,6 +57,8 @@ def default_learners(random_state: Any = None) -> Learners:
         ("logistic", make_pipeline(ScaleNonIndicators(), logistic)),
         ("neighbours", make_pipeline(ScaleNonIndicators(), KNeighborsClassifier(10))),
         ("network", make_pipeline(ScaleNonIndicators(), network)),
+        # Its outputs are mapped here, with those of the others.
+        ("clml", CLMLClassifier(shrinkage=0.0, random_state=seed)),
     ]
 
 
