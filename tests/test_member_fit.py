@@ -880,3 +880,10 @@ def test_functions_as_losses_have_one_network_by_default(small_data):
     clf = CLMLClassifier(("lrap", misses), max_epochs=1, random_state=0).fit(X, Y)
     assert clf.theta_.ndim == 1
     assert not hasattr(clf, "networks_")
+
+
+@pytest.mark.parametrize("settings", [{}, {"search": "cma"}, {"n_members": 1}])
+def test_archived_references_are_for_one_evolved_network(settings, small_data):
+    clf = CLMLClassifier(reference="archive", max_epochs=1, **settings)
+    with pytest.raises(ValueError, match="reference='archive' is for one network"):
+        clf.fit(*small_data)

@@ -175,7 +175,8 @@ class CLMLClassifier(LebesgueEstimator):
     reference : {"unit", "archive"}, default="unit"
         What the Lebesgue measure is bounded by: the worst loss vector (1, ..., 1), or
         the non-dominated losses of all epochs so far, as Algorithm 1 of the paper
-        has it. The latter takes long with four losses or more.
+        has it. The latter takes long with four losses or more, and is for one evolved
+        network alone.
     lebesgue : {"exact", "monte_carlo"}, default="exact"
         How contributions are computed.
     n_samples : int, default=10_000
@@ -458,6 +459,12 @@ class CLMLClassifier(LebesgueEstimator):
             fit = self._fit_members
             if self._n_members(rows.train) == 1 and kind != "ascent":
                 fit = self._fit_population
+            elif self.reference == "archive":
+                raise ValueError(
+                    "reference='archive' is for one network that is evolved, with "
+                    "n_members=1 and search='cma' or 'rank_gradient'; got "
+                    f"n_members={self.n_members} and search={self.search!r}."
+                )
             search, interrupt = fit(kind, losses, rows, given, executor, continued)
         self.__dict__.pop("_search", None)
         if self.warm_start:
