@@ -226,7 +226,7 @@ def verdict(result: DemoResult) -> list[str]:
     )
     sentences.append(
         f"One fit of CLML, and a front of {len(result.front)} models to choose from "
-        "afterwards. select() picks by validation rows: here the member selected for a "
+        "afterwards. select() picks by rows left out: here the member selected for a "
         f"loss was better at it than the default on {better} of {len(selected)} losses."
     )
     return sentences

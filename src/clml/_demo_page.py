@@ -121,13 +121,13 @@ predictor on the drawn labels); no single model need reach all of them.</p>
 <figure>
 $front
 <figcaption>Expected losses on the test rows of the $n_members models of the front,
-found by validation rows alone. Dashed: the Bayes values, each reached by a predictor
-of its own.</figcaption>
+found on training rows that networks left out. Dashed: the Bayes values, each reached by
+a predictor of its own.</figcaption>
 </figure>
 <figure>
 $curve
-<figcaption>Losses on the validation rows, of the mean of the search distribution, which
-is what predicts unless another is selected.</figcaption>
+<figcaption>Losses on the training rows, each judged by the networks that left it out:
+of their average.</figcaption>
 </figure>
 </div>
 <h2>Settings</h2>
