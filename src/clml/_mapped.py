@@ -23,7 +23,7 @@ from ._calibration import fit_temperatures
 from ._front import ParetoFront
 from ._lebesgue_estimator import LebesgueEstimator, choose_model
 from ._map_search import MapSearch, Shrinkage
-from ._multilabel import _is_ragged, column_names
+from ._multilabel import column_names, refuse_ragged
 from ._out_of_fold import check_takes_weight, fit_learner, folds, out_of_fold_logits
 from ._rows import Part, drop_weightless
 from ._score_map import apply_map
@@ -228,12 +228,7 @@ class MappedScoresClassifier(LebesgueEstimator):
             self.__dict__.pop(name, None)  # text has neither
         validate_data(self, X, y, skip_check_array=True)
         _check_two_dimensions(X)
-        if _is_ragged(y):
-            raise ValueError(
-                "y must be an indicator of shape (rows, labels) that holds 0 and 1, "
-                "got lists of different lengths. sklearn.preprocessing."
-                "MultiLabelBinarizer turns lists of labels into one."
-            )
+        refuse_ragged(y)
         y = check_array(
             y,
             accept_sparse="csr",

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._ascent import AscentPlan, Climber, NetworkRows
-from ._search import TRACKED, EpochRows, Fitness, defined_losses
+from ._search import TRACKED, EpochRows, Fitness, centre, defined_losses
 from .datasets import IterativeStratifiedKFold
 from .engine import NumpyEngine
-from .evolution import RankGradient, Strategy
+from .evolution import Strategy
 from .losses import LossSet, RowTargets, loss_values
 from .network import Layout
 
@@ -176,7 +176,7 @@ class EvolvedMembers:
         """Return the mean of each member's distribution."""
         return np.concatenate(
             [
-                expand(_centre(strategy).astype(np.float32)[None])
+                expand(centre(strategy).astype(np.float32)[None])
                 for expand, strategy in zip(self._expand, self.strategies, strict=True)
             ]
         )
@@ -213,12 +213,6 @@ class EvolvedMembers:
             if len(drawn):  # a draw of a few rows may have none of the member's
                 return drawn
         return np.flatnonzero(used)
-
-
-def _centre(strategy: Strategy) -> NDArray[np.float64]:
-    if isinstance(strategy, RankGradient):
-        return strategy.average if strategy.epoch else strategy.mean
-    return strategy.mean
 
 
 def _mapped(executor: Executor | None, work: Callable[[int], Any], n: int) -> list[Any]:

@@ -122,12 +122,7 @@ class MultiLabelMixin(ClassifierMixin):
         if getattr(y, "ndim", 1) == 2 and y.shape[1] == 0:
             # scikit-learn would speak of features.
             raise ValueError(f"y must have at least one label, got shape {y.shape}.")
-        if _is_ragged(y):
-            raise ValueError(
-                "y must be an indicator of shape (rows, labels) that holds 0 and 1, "
-                "got lists of different lengths. sklearn.preprocessing."
-                "MultiLabelBinarizer turns lists of labels into one."
-            )
+        refuse_ragged(y)
         return validate_data(
             self,
             X,
@@ -214,6 +209,16 @@ def _is_ragged(y: Any) -> bool:
     return (
         len({len(row) if isinstance(row, list | tuple | set) else -1 for row in y}) > 1
     )
+
+
+def refuse_ragged(y: Any) -> None:
+    """Refuse lists of labels, which are no indicator."""
+    if _is_ragged(y):
+        raise ValueError(
+            "y must be an indicator of shape (rows, labels) that holds 0 and 1, "
+            "got lists of different lengths. sklearn.preprocessing."
+            "MultiLabelBinarizer turns lists of labels into one."
+        )
 
 
 def column_names(y: Any) -> list[str] | None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ._archive import Archive
 from .engine import Engine
-from .evolution import Strategy
+from .evolution import RankGradient, Strategy
 from .lebesgue import Method, Ties, fitness_order, lebesgue_measure, nondominated
 
 TRACKED = ("binary_cross_entropy", "row_log_loss")
@@ -162,10 +162,7 @@ class Search:
     @property
     def mean(self) -> NDArray[np.float32]:
         """The candidate in the middle of the search distribution."""
-        centre = getattr(self.strategy, "average", None)
-        if centre is None or not self.strategy.epoch:
-            centre = self.strategy.mean
-        return self.expand(centre.astype(np.float32)[None])[0]
+        return self.expand(centre(self.strategy).astype(np.float32)[None])[0]
 
     def attach(self, train: Engine, validation: Engine | None) -> None:
         """Give the search its rows; members known from other rows are judged anew."""
@@ -239,6 +236,13 @@ class Search:
         # The record is ours alone until it is returned: the update counts too.
         record["seconds"] = time.perf_counter() - began
         return record
+
+
+def centre(strategy: Strategy) -> NDArray[np.float64]:
+    """Return where a strategy stands: its average along the run, if it keeps one."""
+    if isinstance(strategy, RankGradient) and strategy.epoch:
+        return strategy.average
+    return strategy.mean
 
 
 def history_arrays(history: tuple[dict[str, Any], ...]) -> dict[str, NDArray]:
