@@ -2,8 +2,9 @@
 
 Each job is one method on one seeded stratified split: 30 % of the rows are test rows,
 the same for all methods. Columns that hold anything but 0 and 1 are standardised by the
-training rows; `CLMLClassifier` does that itself. Splits from 100 on are for choosing
-settings, those that are reported begin at 0.
+training rows; `CLMLClassifier` does that itself, and to forests scales are all one.
+Forests get sparse rows as dense arrays, which gives the same trees in half the time.
+Splits from 100 on are for choosing settings, those that are reported begin at 0.
 
     python benchmarks/learning_power.py warm --jobs 16
     python benchmarks/learning_power.py run --jobs 16
@@ -28,6 +29,7 @@ from typing import Any
 
 import matplotlib
 import numpy as np
+import scipy.sparse as sp
 from _cached import CachedScores, FoldSample, recalled_seconds
 from _jobs import LOSSES, geometric_mean, mean_and_spread, read, run_jobs
 from _significance import (
@@ -48,6 +50,8 @@ from sklearn.ensemble import (
     HistGradientBoostingClassifier,
     RandomForestClassifier,
 )
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 import clml
 from clml._cross_entropy import fit_cross_entropy
@@ -191,10 +195,19 @@ def uses_device(estimator: Any) -> bool:
 def set_sizes(estimator: Any, dataset: str, settings: Settings) -> None:
     trees = settings.n_trees(dataset)
     for part in parts(estimator):
-        if trees and isinstance(part, (RandomForestClassifier, ExtraTreesClassifier)):
+        if trees and is_forest(part):
             part.set_params(n_estimators=trees)
         if uses_device(part) and "device" in part.get_params(deep=False):
             part.set_params(device=settings.device)
+
+
+def is_forest(estimator: Any) -> bool:
+    return isinstance(estimator, (RandomForestClassifier, ExtraTreesClassifier))
+
+
+def dense_for_trees(X: Any) -> Any:
+    """Return what trees make of sparse rows anyway, all at once."""
+    return X.astype(np.float32).toarray()
 
 
 def bare_learner(name: str, seed: int) -> Any:
@@ -209,7 +222,11 @@ def learner(
     """Return a baseline or a member as it is fitted on a dataset's training rows."""
     estimator = bare_learner(name, seed)
     set_sizes(estimator, dataset, settings)
-    if not name.startswith(MEMBER):  # members scale what they need to
+    if is_forest(estimator):
+        if sp.issparse(X_train):
+            dense = FunctionTransformer(dense_for_trees, accept_sparse=True)
+            estimator = make_pipeline(dense, estimator)
+    elif not name.startswith(MEMBER):  # members scale what they need to
         estimator = with_scaling(estimator, X_train)
     sample = None
     if dataset == LARGE:

@@ -476,7 +476,17 @@ def test_learners_of_the_largest_dataset(script, own_members, settings, small_da
     assert small.estimator.random_state == 3
     chosen = script.Settings(settings.cache, "cpu", 7)
     forest = script.learner("extra trees", "tmc2007-500", 3, X, chosen)
-    assert forest.estimator[-1].n_estimators == 7
+    assert forest.estimator.n_estimators == 7
+
+
+def test_forests_grow_the_same_trees_on_dense_rows(script, settings, small_data):
+    X, Y = small_data
+    sparse = sp.csr_array(np.round(X))
+    forest = script.learner("random forest", "flags", 3, sparse, settings)
+    bare = clone(forest.estimator[-1]).fit(sparse, Y)
+    expected = np.stack([p[:, 1] for p in bare.predict_proba(sparse)], axis=1)
+    found = forest.fit(sparse, Y).predict_proba(sparse)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["DELA", "plain network"])

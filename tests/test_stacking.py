@@ -18,6 +18,7 @@ from clml._out_of_fold import folds, out_of_fold_logits
 from clml._platt import fit_platt
 from clml._score_map import apply_map
 from clml._scores import label_logits
+from clml._shares import fit_shares
 from clml._stacking import default_learners
 from clml.losses import RowTargets, loss_values
 
@@ -73,11 +74,24 @@ def test_front_holds_the_losses_of_out_of_fold_scores(
 
 def test_strength_0_is_the_shifted_average(small_data):
     X, Y = small_data
-    shifted = make_stacking(shrinkage=0, calibrate=False).fit(X, Y)
+    shifted = make_stacking(transform="affine", shrinkage=0, calibrate=False).fit(X, Y)
     average = make_stacking(transform="average", calibrate=False).fit(X, Y)
     np.testing.assert_allclose(
         shifted.decision_function(X), average.decision_function(X) + shifted.shift_
     )
+
+
+def test_strength_0_of_weights_are_shares_that_all_labels_have(small_data, out_of_fold):
+    X, Y = small_data
+    clf = make_stacking(shrinkage=0).fit(X, Y)
+    targets = RowTargets.from_indicator(Y)
+    scale, bias = np.transpose(
+        [fit_platt(out_of_fold[:, m], targets) for m in range(2)]
+    )
+    shares = fit_shares(out_of_fold * scale[:, None] + bias[:, None], targets)
+    weights = clf.theta_[: 2 * 4].reshape(2, 4)
+    np.testing.assert_allclose(weights, np.repeat((shares * scale)[:, None], 4, 1))
+    np.testing.assert_allclose(clf.theta_[2 * 4 :], shares @ bias + clf.shift_)
 
 
 def test_the_learner_that_knows_a_label_gets_it():
@@ -184,16 +198,16 @@ def test_default_learners_work(small_data, monkeypatch):
     X, Y = small_data
     learners = default_learners(3)
     seeds = [e.get_params().get("random_state", 3) for _, e in learners]
-    assert seeds == [3] * 6
-    assert learners[4][1][-1].random_state == 3
+    assert seeds == [3] * 5
+    assert learners[2][1][-1].random_state == learners[3][1][1].random_state == 3
     assert [e.n_estimators for _, e in learners[:2]] == [300, 300]
     for _, learner in learners[:2]:
         learner.set_params(n_estimators=5)
-    learners[4][1][-1].set_params(max_epochs=3)
-    learners[5][1].set_params(max_epochs=3, n_members=2)
+    learners[2][1][-1].set_params(max_epochs=3)
+    learners[4][1].set_params(max_epochs=3, n_members=2)
     monkeypatch.setattr(_stacking, "default_learners", lambda random_state: learners)
     clf = LebesgueStackingClassifier(**QUICK).fit(X, Y)
-    assert clf.theta_.shape == (6 * 4 + 4,)
+    assert clf.theta_.shape == (5 * 4 + 4,)
     assert next(iter(clf.named_estimators_)) == "forest"
 
 

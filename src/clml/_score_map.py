@@ -5,8 +5,9 @@ linear, and written down as one flat array: weights, then biases. Elementwise ma
 weights (M, K), z'_k = Σ_m A_mk·z_mk + b_k; maps that mix labels have weights (K, K),
 z'_k = Σ_j A_jk·z_j + b_k.
 
-The search does not move weights but deviations from the identity, the plain average of
-the learners: a strength between 0 and 1 then says how much of a deviation is believed.
+The search does not move weights but deviations from the identity, an average of the
+learners that all labels share: a strength between 0 and 1 then says how much of a
+deviation is believed.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 
 from ._compiled import compiled
 from ._platt import fit_platt
+from ._shares import fit_shares
 from .losses import RowTargets
 
 
@@ -27,14 +29,14 @@ class _Transform(NamedTuple):
     """What deviations of one kind are.
 
     ``size(M, K)`` counts them, ``sigma`` is the step that the search begins with, and
-    ``gains(deviations (p, size), M, K)`` are the weights (p, rows, K), in the unit of
-    the identity, and the biases (p, K) that they stand for.
+    ``gains(deviations (p, size), shares (M,), K)`` are the weights (p, rows, K), in the
+    unit of the identity, and the biases (p, K) that they stand for.
     """
 
     size: Callable[[int, int], int]
     sigma: float
     gains: Callable[
-        [NDArray[np.float64], int, int],
+        [NDArray[np.float64], NDArray[np.float64], int],
         tuple[NDArray[np.float64], NDArray[np.float64]],
     ]
 
@@ -42,25 +44,31 @@ class _Transform(NamedTuple):
 _Gains = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
-def _average(deviations: NDArray[np.float64], m: int, k: int) -> NDArray[np.float64]:
-    return np.full((len(deviations), m, k), 1.0 / m)
+def _bias_gains(
+    deviations: NDArray[np.float64], shares: NDArray[np.float64], k: int
+) -> _Gains:
+    shape = (len(deviations), len(shares), k)
+    return np.broadcast_to(shares[:, None], shape), deviations
 
 
-def _bias_gains(deviations: NDArray[np.float64], m: int, k: int) -> _Gains:
-    return _average(deviations, m, k), deviations
-
-
-def _affine_gains(deviations: NDArray[np.float64], m: int, k: int) -> _Gains:
+def _affine_gains(
+    deviations: NDArray[np.float64], shares: NDArray[np.float64], k: int
+) -> _Gains:
     stretch = np.exp(deviations[:, None, :k])
-    return _average(deviations, m, k) * stretch, deviations[:, k:]
+    return shares[:, None] * stretch, deviations[:, k:]
 
 
-def _weight_gains(deviations: NDArray[np.float64], m: int, k: int) -> _Gains:
+def _weight_gains(
+    deviations: NDArray[np.float64], shares: NDArray[np.float64], k: int
+) -> _Gains:
+    m = len(shares)
     own = deviations[:, : m * k].reshape(-1, m, k)
-    return _average(deviations, m, k) + own, deviations[:, m * k :]
+    return shares[:, None] + own, deviations[:, m * k :]
 
 
-def _mixing_gains(deviations: NDArray[np.float64], m: int, k: int) -> _Gains:
+def _mixing_gains(
+    deviations: NDArray[np.float64], shares: NDArray[np.float64], k: int
+) -> _Gains:
     # Every label has K entries: divided by K they move it as far as one scale would.
     mixed = deviations[:, : k * k].reshape(-1, k, k) / k
     return np.eye(k) + mixed, deviations[:, k * k :]
@@ -90,6 +98,8 @@ class MapSpace:
     n_labels : int
     scale, offset : float64 arrays (M,)
         What makes the learners' scores logits of one unit.
+    shares : float64 array (M,), default=None
+        The learners' weights where there is no deviation; None for the plain average.
 
     Examples
     --------
@@ -107,6 +117,7 @@ class MapSpace:
     n_labels: int
     scale: NDArray[np.float64]
     offset: NDArray[np.float64]
+    shares: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
         if self.transform not in _TRANSFORMS:
@@ -127,19 +138,29 @@ class MapSpace:
         """Return the space whose identity has logits of one unit.
 
         A single learner gets a scale alone: the identity leaves its decisions as they
-        are. Several get a bias each too, without which their average means little.
+        are. Several get a bias each too, without which their average means little;
+        where they may have weights, those that suit all labels together come first.
         """
         _, n_learners, n_labels = scores.shape
         fits = [fit_platt(scores[:, m], targets) for m in range(n_learners)]
         scale, offset = np.array(fits).reshape(-1, 2).T
         if n_learners == 1:
             offset = np.zeros(1)
-        return cls(transform, n_labels, scale.copy(), offset.copy())
+        shares = None
+        if transform == "weights":
+            shares = fit_shares(scores * scale[:, None] + offset[:, None], targets)
+        return cls(transform, n_labels, scale.copy(), offset.copy(), shares)
 
     @property
     def n_learners(self) -> int:
         """M."""
         return len(self.scale)
+
+    @property
+    def _shares(self) -> NDArray[np.float64]:
+        if self.shares is None:
+            return np.full(self.n_learners, 1.0 / self.n_learners)
+        return self.shares
 
     @property
     def mixing(self) -> bool:
@@ -183,7 +204,7 @@ class MapSpace:
         """
         gains, bias = _TRANSFORMS[self.transform].gains(
             strength * np.asarray(deviations, dtype=np.float64),
-            self.n_learners,
+            self._shares,
             self.n_labels,
         )
         scale, offset = self.scale, self.offset

@@ -18,9 +18,9 @@ from .lebesgue import Ties
 def default_learners(random_state: Any = None) -> Learners:
     """Return the learners that are combined unless others are given.
 
-    Two forests, a linear model, neighbours, a network and CLML: each errs in its own
-    way. All but the forests see standardised columns, indicators excepted but for CLML.
-    The network needs PyTorch.
+    Two forests, a network, a kernel machine and CLML: each errs in its own way. All but
+    the forests see standardised columns, indicators excepted but for CLML. The network
+    needs PyTorch.
 
     Parameters
     ----------
@@ -35,31 +35,38 @@ def default_learners(random_state: Any = None) -> Learners:
     --------
     >>> from clml._stacking import default_learners
     >>> [name for name, _ in default_learners()]
-    ['forest', 'extra_trees', 'logistic', 'neighbours', 'network', 'clml']
+    ['forest', 'extra_trees', 'network', 'kernel', 'clml']
     """
     # Imported here: the library itself needs none of them.
     from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
     from sklearn.linear_model import LogisticRegression
     from sklearn.multiclass import OneVsRestClassifier
-    from sklearn.neighbors import KNeighborsClassifier
     from sklearn.pipeline import make_pipeline
 
+    from ._kernel_features import GaussianKernelFeatures
     from .baselines import MLPRelevanceClassifier
 
     seed = random_state
     if hasattr(random_state, "randint"):
         seed = check_random_state(random_state).randint(2**31 - 1)
-    logistic = OneVsRestClassifier(LogisticRegression(max_iter=2000))
     network = MLPRelevanceClassifier(random_state=seed)
+    features = GaussianKernelFeatures(random_state=seed)
+    machine = OneVsRestClassifier(LogisticRegression(C=10.0, max_iter=1000))
     return [
         ("forest", RandomForestClassifier(300, random_state=seed)),
         ("extra_trees", ExtraTreesClassifier(300, random_state=seed)),
-        ("logistic", make_pipeline(ScaleNonIndicators(), logistic)),
-        ("neighbours", make_pipeline(ScaleNonIndicators(), KNeighborsClassifier(10))),
         ("network", make_pipeline(ScaleNonIndicators(), network)),
-        # Its outputs are mapped here, with those of the others.
-        ("clml", CLMLClassifier(shrinkage=0.0, random_state=seed)),
+        ("kernel", make_pipeline(ScaleNonIndicators(), features, machine)),
+        ("clml", _clml_learner(seed)),
     ]
+
+
+def _clml_learner(seed: Any) -> CLMLClassifier:
+    # Its outputs are mapped with those of the others, which also do for the members
+    # that it has less than alone; a surrogate start helps it where rows are many.
+    return CLMLClassifier(
+        n_members=8, init="surrogate", shrinkage=0.0, random_state=seed
+    )
 
 
 def _check_torch() -> None:
@@ -79,18 +86,19 @@ class LebesgueStackingClassifier(_BaseComposition, MappedScoresClassifier):
     """Several multi-label classifiers, combined for several losses at once.
 
     Each learner is fitted on folds to score the rows that it did not see, and one
-    scale and one bias make its scores logits. Weights of the learners, for each label
-    apart, and biases are then evolved by the Lebesgue contributions of the losses
-    themselves, and held towards the plain average by an amount that the same scores
-    choose. The learners, fitted on all rows, predict through that map.
+    scale and one bias make its scores logits. Weights that all labels share come next,
+    near to the plain average unless the scores say otherwise. Each label's own
+    deviations from them, and biases, are then evolved by the Lebesgue contributions of
+    the losses themselves, and believed as far as the same scores tell. The learners,
+    fitted on all rows, predict through that map.
 
     Parameters
     ----------
     estimators : list of (str, estimator), default=None
         The learners, each with ``decision_function`` or ``predict_proba``, and their
-        names. None for two forests, logistic regression, nearest neighbours and a
-        network (extra ``torch``). A :class:`sklearn.frozen.FrozenEstimator` is used
-        as it is: its rows should be others than those given.
+        names. None for two forests, a network (extra ``torch``), a kernel machine and
+        CLML. A :class:`sklearn.frozen.FrozenEstimator` is used as it is: its rows
+        should be others than those given.
     losses : sequence of str, Loss or callable, default=("hamming", "lrap", "micro_f1")
         What to minimise, each in [0, 1]; see :func:`clml.losses.list_losses`.
     cv : int, splitter or iterable, default=5
@@ -103,7 +111,7 @@ class LebesgueStackingClassifier(_BaseComposition, MappedScoresClassifier):
     shrinkage : "auto" or float, default="auto"
         How much of what is evolved is believed, from 0 (one shift of all labels
         alone) to 1. "auto" evolves on halves of the rows and judges on the others,
-        where the plain average may win too.
+        where shared weights and no shift may win too.
     prefit : bool, default=False
         Whether the learners are fitted already, on other rows: the rows given
         evolve the map, and nothing is fitted again.
