@@ -14,11 +14,16 @@ Splits from 100 on are for choosing settings, those that are reported begin at 0
 ``warm`` fits the learners that the methods share, one fold of one learner a job, and
 keeps their scores in the cache folder. ``run`` appends finished jobs to a CSV file and
 skips those that are there already. Without ``warm`` it fits what it misses itself.
+Jobs that ran elsewhere under the same protocol, those of `compare_baselines.py` among
+them, need not be run again:
+
+    python benchmarks/learning_power.py adopt --from benchmarks/results/baselines.csv
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import os
 import time
 import warnings
@@ -396,6 +401,33 @@ def run(arguments: argparse.Namespace) -> None:
     )
 
 
+def adopt(arguments: argparse.Namespace) -> None:
+    """Append the rows of reported jobs that other files have and the results lack."""
+    known = {tuple(row[name] for name in KEY) for row in read(arguments.results)}
+    wanted = {
+        (dataset, method, str(split))
+        for dataset in arguments.datasets
+        for method in arguments.methods or all_methods()
+        for split in splits_of(dataset, arguments.seeds)
+    }
+    wanted -= known
+    adopted: dict[tuple[str, ...], dict[str, str]] = {}
+    for path in arguments.source:
+        for row in read(path):
+            key = tuple(row[name] for name in KEY)
+            # What the comparison of baselines calls CLML has other settings.
+            is_same = row["method"] in BASELINES or row.keys() >= set(FIELDS)
+            if key in wanted and is_same:
+                adopted.setdefault(key, {name: row.get(name, "") for name in FIELDS})
+    is_new = not arguments.results.exists()
+    with arguments.results.open("a", newline="") as file:
+        writer = csv.DictWriter(file, FIELDS)
+        if is_new:
+            writer.writeheader()
+        writer.writerows(adopted.values())
+    print(f"{len(adopted)} rows")
+
+
 Means = dict[tuple[str, str], dict[int, float]]
 
 
@@ -673,7 +705,7 @@ def table(arguments: argparse.Namespace) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("action", choices=["warm", "run", "table"])
+    parser.add_argument("action", choices=["warm", "run", "adopt", "table"])
     parser.add_argument("--datasets", nargs="+", default=list(SPLITS), choices=SPLITS)
     parser.add_argument("--methods", nargs="+", help="default: all")
     parser.add_argument(
@@ -687,11 +719,15 @@ def main() -> None:
     parser.add_argument("--device", default="cpu", help="of the networks")
     parser.add_argument("--trees", type=int, help="of each forest")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument(
+        "--from", dest="source", type=Path, nargs="+", default=[], metavar="FILE"
+    )
     parser.add_argument("--results", type=Path, default=RESULTS / "learning_power.csv")
     arguments = parser.parse_args()
     # Processes fill the cores; threads of libraries would only get in their way.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    {"warm": warm, "run": run, "table": table}[arguments.action](arguments)
+    actions = {"warm": warm, "run": run, "adopt": adopt, "table": table}
+    actions[arguments.action](arguments)
 
 
 if __name__ == "__main__":

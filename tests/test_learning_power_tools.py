@@ -1,5 +1,6 @@
 """The statistics, the cache and the job lists of the benchmark of learning power."""
 
+import argparse
 import csv
 import itertools
 import subprocess
@@ -706,3 +707,44 @@ def test_printed_figures_are_the_papers(script):
         assert float(target["clml"]) == by_method["CLML"]
         assert float(target["best"]) == min(by_method.values())
         assert float(target["best"]) == by_method[target["best_method"]]
+
+
+def write_rows(path, fields, rows):
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, fields)
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def test_adopted_are_rows_of_the_same_protocol_alone(script, tmp_path, capsys):
+    def row(method, split, hamming):
+        return {
+            "dataset": "yeast",
+            "method": method,
+            "split": split,
+            "hamming": hamming,
+            "lrap": 0.2,
+            "micro_f1": 0.3,
+            "test_decisions": 10,
+        }
+
+    results, own, other = (
+        tmp_path / f"{name}.csv" for name in ("here", "own", "other")
+    )
+    write_rows(results, script.FIELDS, [row("DELA", 0, 0.1)])
+    write_rows(own, script.FIELDS, [row("CLML", 1, 0.4), row("DELA", 0, 0.9)])
+    write_rows(
+        other,
+        script.FIELDS[:-3],
+        [row("CLML", 2, 0.9), row("CLIF", 0, 0.5), row("CLML", 1, 0.9)]
+        + [row("CLIF", 105, 0.9), row("other", 0, 0.9)],
+    )
+    arguments = argparse.Namespace(
+        results=results, source=[own, other], datasets=["yeast"], methods=None
+    )
+    arguments.seeds = None
+    script.adopt(arguments)
+    assert capsys.readouterr().out == "2 rows\n"
+    with results.open(newline="") as file:
+        found = [(r["method"], r["split"], r["hamming"]) for r in csv.DictReader(file)]
+    assert found == [("DELA", "0", "0.1"), ("CLML", "1", "0.4"), ("CLIF", "0", "0.5")]
