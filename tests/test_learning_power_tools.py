@@ -736,7 +736,13 @@ def test_adopted_are_rows_of_the_same_protocol_alone(script, tmp_path, capsys):
     write_rows(
         other,
         script.FIELDS[:-3],
-        [row("CLML", 2, 0.9), row("CLIF", 0, 0.5), row("CLML", 1, 0.9), row("CLIF", 105, 0.9), row("other", 0, 0.9)],
+        [
+            row("CLML", 2, 0.9),
+            row("CLIF", 0, 0.5),
+            row("CLML", 1, 0.9),
+            row("CLIF", 105, 0.9),
+            row("other", 0, 0.9),
+        ],
     )
     arguments = argparse.Namespace(
         results=results, source=[own, other], datasets=["yeast"], methods=None
