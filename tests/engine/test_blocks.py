@@ -5,7 +5,7 @@ from clml.engine import _blocks
 from clml.engine._blocks import BLOCK_CANDIDATES, cut, rows_per_block
 
 
-@pytest.mark.parametrize("n_candidates", [0, 1, 7, 8, 9, 31])
+@pytest.mark.parametrize("n_candidates", [0, 1, 15, 16, 17, 47])
 @pytest.mark.parametrize("n_rows", [1, 9, 10, 11, 35])
 def test_every_candidate_meets_every_row_once(monkeypatch, n_candidates, n_rows):
     monkeypatch.setattr(_blocks, "SHARD_ROWS", 10)
@@ -19,12 +19,12 @@ def test_every_candidate_meets_every_row_once(monkeypatch, n_candidates, n_rows)
 
 def test_canonical_order(monkeypatch):
     monkeypatch.setattr(_blocks, "SHARD_ROWS", 10)
-    found = [(t.first, t.last, t.shard, t.start, t.stop) for t in cut(9, 12)]
+    found = [(t.first, t.last, t.shard, t.start, t.stop) for t in cut(17, 12)]
     assert found == [
-        (0, 8, 0, 0, 10),
-        (0, 8, 1, 10, 12),
-        (8, 9, 0, 0, 10),
-        (8, 9, 1, 10, 12),
+        (0, 16, 0, 0, 10),
+        (0, 16, 1, 10, 12),
+        (16, 17, 0, 0, 10),
+        (16, 17, 1, 10, 12),
     ]
 
 

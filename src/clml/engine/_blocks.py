@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# Candidates whose first layers share one product: enough columns to keep a matrix
-# product efficient, few enough to give every thread work from small populations.
-BLOCK_CANDIDATES = 8
+from .._simd import LANES
+
+# Candidates that share every instruction, and one product of their first layers.
+BLOCK_CANDIDATES = LANES
 # Rows summed by one task.
-SHARD_ROWS = 4096
+SHARD_ROWS = 1024
 # What one block may keep in the cache of a core while it is worked on.
 _CACHE_BYTES = 1 << 20
 

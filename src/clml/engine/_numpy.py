@@ -11,10 +11,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from .._simd import LANES
 from ..losses import LossSet, RowTargets, Statistics, get_losses
-from ..network import Layout, Rows, Scaling, Weights, block_logits
+from ..network import Layout, Rows, Scaling
+from ..network._lanes import LaneWeights, padded
 from ._blas import single_threaded_blas
 from ._blocks import BLOCK_CANDIDATES, Task, cut, rows_per_block
+from ._fused import fill_logits, sparse_products, sum_statistics
 
 # Multiply-adds below which handing tasks to threads costs more than they save.
 _SMALL_WORK = 2.5e7
@@ -149,40 +152,93 @@ class NumpyEngine:
 
     def _laid_out(
         self, thetas: NDArray[np.floating]
-    ) -> Iterator[tuple[int, list[Weights]]]:
-        """Yield the candidates in batches that fit the memory, one Weights a block."""
+    ) -> Iterator[tuple[int, list[LaneWeights]]]:
+        """Yield the candidates in batches that fit the memory, block by block."""
         in_flight = self._candidates_in_flight
         for first in range(0, len(thetas), in_flight):
             batch: NDArray = thetas[first : first + in_flight].astype(self._dtype)
             yield (
                 first,
                 [
-                    Weights.from_thetas(
+                    LaneWeights.from_thetas(
                         batch[b : b + BLOCK_CANDIDATES], self.layout, self._rows
                     )
                     for b in range(0, len(batch), BLOCK_CANDIDATES)
                 ],
             )
 
-    def _sum_rows(self, weights: Weights, task: Task) -> Any:
+    def _products(
+        self, weights: LaneWeights, task: Task
+    ) -> Iterator[tuple[int, int, NDArray]]:
+        """Yield the rows from start to stop of each block, and their first product.
+
+        The product is (stop − start, padded, C, LANES); the next one overwrites it.
+        """
+        step, c = self._block_rows, self.layout.embedding_dim
+        shape = (padded(min(step, task.stop - task.start)), c, LANES)
+        product: NDArray = np.zeros(shape, dtype=self._dtype)
+        flat = product.reshape(len(product), -1)
+        matrix = weights.first.reshape(len(weights.first), -1)
+        buffer = np.empty(shape[1:], dtype=weights.first.dtype)
+        for start in range(task.start, task.stop, step):
+            stop = min(start + step, task.stop)
+            if self._rows.csr is None:
+                assert self._rows.dense is not None
+                np.matmul(
+                    self._rows.dense[start:stop], matrix, out=flat[: stop - start]
+                )
+            else:
+                sparse_products(
+                    *self._rows.csr, start, stop - start, weights.first, buffer, product
+                )
+            yield start, stop, product[: padded(stop - start)]
+
+    def _sum_rows(self, weights: LaneWeights, task: Task) -> Any:
+        wants = self.loss_set.lane_statistics
+        if wants is None:
+            return self._sum_rows_of_logits(weights, task)
+        lanes = self.loss_set.new_lane_totals()
+        threshold = self._dtype(self.loss_set.threshold)
+        targets = self.targets
+        for start, stop, product in self._products(weights, task):
+            sum_statistics(
+                product,
+                weights.hidden,
+                weights.last,
+                start,
+                stop - start,
+                targets.dense,
+                targets.indptr,
+                targets.indices,
+                targets.weight,
+                threshold,
+                *wants,
+                *lanes,
+            )
+        return self.loss_set.totals_of_lanes(*lanes, weights.n_candidates)
+
+    def _sum_rows_of_logits(self, weights: LaneWeights, task: Task) -> Any:
+        """Do the same for statistics that are not counted in lanes."""
         totals = self.loss_set.new_totals(weights.n_candidates)
-        for start in range(task.start, task.stop, self._block_rows):
-            stop = min(start + self._block_rows, task.stop)
-            logits = block_logits(weights, self._rows, start, stop)
+        for start, stop, product in self._products(weights, task):
+            shape = (weights.n_candidates, stop - start, self.layout.n_labels)
+            logits: NDArray = np.empty(shape, dtype=self._dtype)
+            fill_logits(product, weights.hidden, weights.last, logits)
             self.loss_set.accumulate(totals, logits, self.targets, start)
         return totals
 
-    def _fill_scores(self, weights: list[Weights], out: NDArray) -> None:
-        def fill(block: Weights, task: Task) -> None:
-            for start in range(task.start, task.stop, self._block_rows):
-                stop = min(start + self._block_rows, task.stop)
-                logits = block_logits(block, self._rows, start, stop)
-                out[task.first : task.last, start:stop] = logits
+    def _fill_scores(self, weights: list[LaneWeights], out: NDArray) -> None:
+        def fill(block: LaneWeights, task: Task) -> None:
+            for start, stop, product in self._products(block, task):
+                here = out[task.first : task.last, start:stop]
+                fill_logits(product, block.hidden, block.last, here)
 
         tasks = cut(sum(w.n_candidates for w in weights), self.n_rows)
         self._run(fill, weights, tasks)
 
-    def _matrix_losses(self, weights: list[Weights]) -> dict[str, NDArray[np.float64]]:
+    def _matrix_losses(
+        self, weights: list[LaneWeights]
+    ) -> dict[str, NDArray[np.float64]]:
         if not self.loss_set.matrix_losses:
             return {}
         population = sum(w.n_candidates for w in weights)
@@ -195,7 +251,9 @@ class NumpyEngine:
         pairs = sum((t.last - t.first) * (t.stop - t.start) for t in tasks)
         return pairs * self.layout.size < _SMALL_WORK
 
-    def _run(self, work: Any, weights: list[Weights], tasks: list[Task]) -> list[Any]:
+    def _run(
+        self, work: Any, weights: list[LaneWeights], tasks: list[Task]
+    ) -> list[Any]:
         """Run ``work`` on each task, in threads if there are any; keep the order."""
         blocks = [weights[task.first // BLOCK_CANDIDATES] for task in tasks]
         if self._executor is None or len(tasks) == 1 or self._is_small(tasks):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from .._simd import LANES
 from . import _kernels as kernels
 from ._loss import Loss, MatrixLoss
 from ._statistics import (
@@ -125,6 +126,46 @@ class LossSet:
             np.zeros((population, kernels.N_COLUMNS + len(self._ks))),
             np.zeros((population, len(LABEL_STATISTICS), n_kept)),
             own,
+        )
+
+    @property
+    def lane_statistics(self) -> tuple[bool, bool, bool, bool] | None:
+        """What to count for candidates in lanes, or None if that is not all.
+
+        LRAP, other rankings, statistics of single rows, and of labels: see
+        ``_lane_kernels``.
+        """
+        if self._own or self._want_probability or len(self._ks) or not self._needed:
+            return None
+        want_order = bool((_RANKING - {"lrap"}) & self._needed.keys())
+        want_lrap = "lrap" in self._needed
+        return want_lrap, want_order, self._want_example, self._want_labels
+
+    def new_lane_totals(
+        self,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+        """Return accumulators of LANES candidates at zero."""
+        n_kept = self.n_labels if self._want_labels else 0
+        return (
+            np.zeros((kernels.N_COLUMNS, LANES)),
+            np.zeros((len(LABEL_STATISTICS), n_kept, LANES)),
+            np.zeros(LANES, dtype=np.int64),
+        )
+
+    def totals_of_lanes(
+        self,
+        columns: NDArray[np.float64],
+        labels: NDArray[np.float64],
+        n_nan: NDArray[np.int64],
+        n_candidates: int,
+    ) -> Totals:
+        """Return the totals of the first lanes; those that met NaN are undefined."""
+        columns[:, n_nan > 0] = np.nan
+        labels[..., n_nan > 0] = np.nan
+        return Totals(
+            np.ascontiguousarray(columns[:, :n_candidates].T),
+            np.ascontiguousarray(labels[..., :n_candidates].transpose(2, 0, 1)),
+            {},
         )
 
     def accumulate(

@@ -23,7 +23,8 @@ class Rows:
     dense : float array (n, D + 1) or None
         Scaled, with a last column of ones.
     csr : (data, indices, indptr) or None
-        Unscaled, float64 data; the scaling goes into the first layer.
+        Unscaled; the scaling goes into the first layer. The data are float64 where
+        that would cancel most of the digits of a single precision.
     scaling : Scaling
     n_rows : int
     """
@@ -48,7 +49,8 @@ class Rows:
             if not X.has_canonical_format:
                 X = X.copy()
                 X.sum_duplicates()
-            arrays = (X.data.astype(np.float64), X.indices, X.indptr)
+            kind = dtype if _is_gentle(scaling, X.data) else np.float64
+            arrays = (X.data.astype(kind), X.indices, X.indptr)
             return cls(None, arrays, scaling, n)
         with_ones = np.empty((n, d + 1), dtype=dtype)
         with np.errstate(over="ignore"):  # checked below
@@ -71,6 +73,19 @@ class Rows:
         ]
         arrays = (taken.data, taken.indices, taken.indptr)
         return replace(self, csr=arrays, n_rows=len(rows))
+
+
+def _is_gentle(scaling: Scaling, data: NDArray) -> bool:
+    """Return whether x/s and m/s of x − m are small enough to be subtracted as float32.
+
+    Both enter the first layer's sum apart. Numbers up to 100 leave an error of 1e-5.
+    """
+    with np.errstate(over="ignore"):
+        means = np.abs(scaling.mean / scaling.scale)
+        largest = np.abs(data).max(initial=0.0)
+        return bool(
+            (means <= 100.0).all() and largest < 1e30 and (scaling.scale > 1e-30).all()
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,98 @@
+"""The forward pass of sixteen candidates at a time, candidates side by side in memory.
+
+The last axis of every array holds LANES candidates. A weight of all of them is one
+vector, so that each instruction serves sixteen networks, whatever their shape.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._compiled import compiled
+from .._simd import (
+    LANES,
+    MOST_EXPONENT,
+    ROWS,
+    activate_lanes,
+    address,
+    multiply_lanes,
+)
+from ._forward import Rows
+from ._layout import Layout
+
+
+@dataclass(frozen=True, eq=False)
+class LaneWeights:
+    """The weights of up to LANES candidates; lanes without one are 0.
+
+    Attributes
+    ----------
+    first : array (D + 1, C, LANES)
+        Its last row is the bias. For sparse rows the scaling is folded in.
+    hidden : array (n_layers, C + 1, C, LANES)
+    last : array (C + 1, K, LANES)
+    n_candidates : int
+    """
+
+    first: NDArray
+    hidden: NDArray
+    last: NDArray
+    n_candidates: int
+
+    @classmethod
+    def from_thetas(cls, thetas: NDArray, layout: Layout, rows: Rows) -> LaneWeights:
+        """Lay out the weights of at most LANES candidates (p, n) for these rows."""
+        if layout.embedding_dim > MOST_EXPONENT**2:
+            raise ValueError(
+                f"embedding_dim must be at most {MOST_EXPONENT**2:.0f}, "
+                f"got {layout.embedding_dim}."
+            )
+        first, *later = layout.matrices(thetas)
+        kind = first.dtype
+        if rows.csr is not None:
+            first, kind = rows.scaling.fold(first), rows.csr[0].dtype
+        return cls(
+            _side_by_side(first, kind),
+            np.stack([_side_by_side(matrix, thetas.dtype) for matrix in later[:-1]]),
+            _side_by_side(later[-1], thetas.dtype),
+            len(thetas),
+        )
+
+
+def _side_by_side(matrices: NDArray, dtype: np.dtype) -> NDArray:
+    """Turn (p, inputs, outputs) into (inputs, outputs, LANES)."""
+    p, inputs, outputs = matrices.shape
+    lanes = np.zeros((inputs, outputs, LANES), dtype=dtype)
+    lanes[..., :p] = matrices.transpose(1, 2, 0)
+    return lanes
+
+
+@compiled(inline=True)
+def logits_of_rows(product, i, hidden, last, entries, sums, logits):  # type: ignore[no-untyped-def]
+    """Fill the logits (ROWS, K, LANES) of rows i and after, from the first product.
+
+    Parameters
+    ----------
+    product : float array (rows, C, LANES)
+    i : int
+    hidden, last : the arrays of ``LaneWeights``
+    entries : float array (ROWS, C + 1, LANES), overwritten
+    sums : float array (ROWS, C, LANES), overwritten
+    logits : float array (ROWS, K, LANES), overwritten
+    """
+    c, k = product.shape[1], last.shape[1]
+    inputs = address(entries, 0)
+    activate_lanes(address(product, i * c * LANES), inputs, c)
+    for layer in range(hidden.shape[0]):
+        weights = address(hidden, layer * (c + 1) * c * LANES)
+        multiply_lanes(inputs, weights, address(sums, 0), c + 1, c)
+        activate_lanes(address(sums, 0), inputs, c)
+    multiply_lanes(inputs, address(last, 0), address(logits, 0), c + 1, k)
+
+
+def padded(n_rows: int) -> int:
+    """Return the number of rows, made a multiple of those worked on together."""
+    return -(-n_rows // ROWS) * ROWS
