@@ -11,9 +11,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ._map_lanes import side_by_side, sum_map_statistics
 from ._score_map import MapSpace, apply_maps, split_maps
 from .engine._blocks import BLOCK_CANDIDATES, Task, cut, rows_per_block
-from .losses import LossSet, RowTargets, Statistics, get_losses
+from .losses import LossSet, RowTargets, Statistics, Totals, get_losses
 
 # Multiply-adds below which handing tasks to threads costs more than they save.
 _SMALL_WORK = 2e6
@@ -106,11 +107,12 @@ class ScoreEngine:
             self.loss_set.new_totals(len(bias)) for _ in range(len(cut(1, self.n_rows)))
         ]
 
+        in_lanes = self.loss_set.lane_statistics is not None and not self.space.mixing
+        sum_rows = self._sum_rows_in_lanes if in_lanes else self._sum_rows
+
         def add_rows(task: Task) -> None:
             # No two tasks write to the same part of the totals.
-            part = self.loss_set.new_totals(task.last - task.first)
-            for start, logits in self._blocks(weights, bias, task):
-                self.loss_set.accumulate(part, logits, self.targets, start)
+            part = sum_rows(weights, bias, task)
             where, total = slice(task.first, task.last), totals[task.shard]
             total.columns[where] = part.columns
             total.labels[where] = part.labels
@@ -124,6 +126,38 @@ class ScoreEngine:
         statistics = self.loss_set.statistics(totals[0], weight)
         statistics.matrix_losses = self._matrix_losses(weights, bias)
         return statistics
+
+    def _sum_rows(
+        self, weights: NDArray[np.float64], bias: NDArray[np.float64], task: Task
+    ) -> Totals:
+        part = self.loss_set.new_totals(task.last - task.first)
+        for start, logits in self._blocks(weights, bias, task):
+            self.loss_set.accumulate(part, logits, self.targets, start)
+        return part
+
+    def _sum_rows_in_lanes(
+        self, weights: NDArray[np.float64], bias: NDArray[np.float64], task: Task
+    ) -> Totals:
+        """Do the same, to the last bit, without logits in memory."""
+        wants = self.loss_set.lane_statistics
+        assert wants is not None
+        some, targets = slice(task.first, task.last), self.targets
+        lanes = self.loss_set.new_lane_totals()
+        sum_map_statistics(
+            side_by_side(weights[some]),
+            side_by_side(bias[some]),
+            self._scores,
+            task.start,
+            task.stop,
+            targets.dense,
+            targets.indptr,
+            targets.indices,
+            targets.weight,
+            self.loss_set.threshold,
+            *wants,
+            *lanes,
+        )
+        return self.loss_set.totals_of_lanes(*lanes, task.last - task.first)
 
     def scores(self, thetas: NDArray[np.floating]) -> NDArray[np.float64]:
         """Return the logits (population, rows, K) of candidates (population, n)."""

@@ -1,0 +1,86 @@
+"""Statistics of sixteen score maps at a time, maps side by side in memory."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._compiled import compiled
+from ._simd import LANES
+from .losses._lane_kernels import add_row, working_room
+
+
+def side_by_side(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Turn (p, ...) of at most LANES maps into (..., LANES); lanes without one are 0."""
+    lanes = np.zeros((*values.shape[1:], LANES))
+    lanes[..., : len(values)] = np.moveaxis(values, 0, -1)
+    return lanes
+
+
+@compiled
+def sum_map_statistics(  # type: ignore[no-untyped-def]
+    weights,
+    bias,
+    scores,
+    start,
+    stop,
+    dense,
+    indptr,
+    indices,
+    row_weight,
+    threshold,
+    want_lrap,
+    want_order,
+    want_example,
+    want_labels,
+    totals,
+    label_totals,
+    n_nan,
+):
+    """Add the statistics of rows start to stop to the totals of LANES maps.
+
+    Parameters
+    ----------
+    weights, bias : float64 arrays (M, K, LANES) and (K, LANES)
+    scores : float64 array (n, M, K)
+    start, stop : int
+    dense, indptr, indices, row_weight
+        The fields of ``RowTargets``.
+    threshold, want_lrap, want_order, want_example, want_labels, totals, label_totals,
+    n_nan
+        See ``add_row``.
+    """
+    m, k = weights.shape[0], weights.shape[1]
+    logits = np.empty((1, k, LANES))
+    relevant, ranks, decided, sums = working_room(k, logits)
+    for i in range(start, stop):
+        # In the order of ``_score_map._weigh``, and so the same to the last bit.
+        for j in range(k):
+            for a in range(LANES):
+                logits[0, j, a] = bias[j, a]
+        for learner in range(m):
+            for j in range(k):
+                score = scores[i, learner, j]
+                for a in range(LANES):
+                    logits[0, j, a] += weights[learner, j, a] * score
+        add_row(
+            logits,
+            0,
+            i,
+            dense,
+            indptr,
+            indices,
+            row_weight,
+            threshold,
+            want_lrap,
+            want_order,
+            want_example,
+            want_labels,
+            relevant,
+            ranks,
+            decided,
+            sums,
+            totals,
+            label_totals,
+            n_nan,
+        )
