@@ -33,7 +33,7 @@ def test_canonical_order(monkeypatch):
 def test_blocks_are_powers_of_two_within_the_cache(n_labels, itemsize):
     rows = rows_per_block(20, n_labels, itemsize)
     assert rows in {32, 64, 128, 256, 512}
-    row_bytes = BLOCK_CANDIDATES * (60 + n_labels) * itemsize
+    row_bytes = BLOCK_CANDIDATES * (20 + n_labels) * itemsize
     assert rows == 32 or rows * row_bytes <= 2**20
     assert rows == 512 or 2 * rows * row_bytes > 2**20
 

@@ -33,7 +33,7 @@ class Task:
 
 def rows_per_block(embedding_dim: int, n_labels: int, itemsize: int) -> int:
     """Rows of one block: a power of two from 32 to 512 that keeps it in cache."""
-    row_bytes = BLOCK_CANDIDATES * (3 * embedding_dim + n_labels) * itemsize
+    row_bytes = BLOCK_CANDIDATES * (embedding_dim + n_labels) * itemsize
     rows = 512
     while rows > 32 and rows * row_bytes > _CACHE_BYTES:
         rows //= 2

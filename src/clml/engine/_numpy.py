@@ -13,12 +13,15 @@ from numpy.typing import NDArray
 
 from .._simd import LANES
 from ..losses import LossSet, RowTargets, Statistics, get_losses
-from ..network import Layout, Rows, Scaling
+from ..network import Layout, Rows, Scaling, Weights, block_logits
 from ..network._lanes import LaneWeights, padded
 from ._blas import single_threaded_blas
 from ._blocks import BLOCK_CANDIDATES, Task, cut, rows_per_block
 from ._fused import fill_logits, sparse_products, sum_statistics
 
+# Candidates of a block from which on lanes pay, though some of them are empty.
+_FEWEST_LANES = 4
+_Block = Weights | LaneWeights
 # Multiply-adds below which handing tasks to threads costs more than they save.
 _SMALL_WORK = 2.5e7
 
@@ -152,7 +155,7 @@ class NumpyEngine:
 
     def _laid_out(
         self, thetas: NDArray[np.floating]
-    ) -> Iterator[tuple[int, list[LaneWeights]]]:
+    ) -> Iterator[tuple[int, list[_Block]]]:
         """Yield the candidates in batches that fit the memory, block by block."""
         in_flight = self._candidates_in_flight
         for first in range(0, len(thetas), in_flight):
@@ -160,12 +163,14 @@ class NumpyEngine:
             yield (
                 first,
                 [
-                    LaneWeights.from_thetas(
-                        batch[b : b + BLOCK_CANDIDATES], self.layout, self._rows
-                    )
+                    self._block(batch[b : b + BLOCK_CANDIDATES])
                     for b in range(0, len(batch), BLOCK_CANDIDATES)
                 ],
             )
+
+    def _block(self, thetas: NDArray) -> _Block:
+        kind = LaneWeights if len(thetas) >= _FEWEST_LANES else Weights
+        return kind.from_thetas(thetas, self.layout, self._rows)
 
     def _products(
         self, weights: LaneWeights, task: Task
@@ -193,10 +198,13 @@ class NumpyEngine:
                 )
             yield start, stop, product[: padded(stop - start)]
 
-    def _sum_rows(self, weights: LaneWeights, task: Task) -> Any:
+    def _sum_rows(self, weights: _Block, task: Task) -> Any:
         wants = self.loss_set.lane_statistics
-        if wants is None:
-            return self._sum_rows_of_logits(weights, task)
+        if wants is None or isinstance(weights, Weights):
+            totals = self.loss_set.new_totals(weights.n_candidates)
+            for start, logits in self._logits(weights, task):
+                self.loss_set.accumulate(totals, logits, self.targets, start)
+            return totals
         lanes = self.loss_set.new_lane_totals()
         threshold = self._dtype(self.loss_set.threshold)
         targets = self.targets
@@ -217,28 +225,29 @@ class NumpyEngine:
             )
         return self.loss_set.totals_of_lanes(*lanes, weights.n_candidates)
 
-    def _sum_rows_of_logits(self, weights: LaneWeights, task: Task) -> Any:
-        """Do the same for statistics that are not counted in lanes."""
-        totals = self.loss_set.new_totals(weights.n_candidates)
+    def _logits(self, weights: _Block, task: Task) -> Iterator[tuple[int, NDArray]]:
+        """Yield the first row and the logits (candidates, rows, K) of each block."""
+        if isinstance(weights, Weights):
+            for start in range(task.start, task.stop, self._block_rows):
+                stop = min(start + self._block_rows, task.stop)
+                yield start, block_logits(weights, self._rows, start, stop)
+            return
         for start, stop, product in self._products(weights, task):
             shape = (weights.n_candidates, stop - start, self.layout.n_labels)
             logits: NDArray = np.empty(shape, dtype=self._dtype)
             fill_logits(product, weights.hidden, weights.last, logits)
-            self.loss_set.accumulate(totals, logits, self.targets, start)
-        return totals
+            yield start, logits
 
-    def _fill_scores(self, weights: list[LaneWeights], out: NDArray) -> None:
-        def fill(block: LaneWeights, task: Task) -> None:
-            for start, stop, product in self._products(block, task):
-                here = out[task.first : task.last, start:stop]
-                fill_logits(product, block.hidden, block.last, here)
+    def _fill_scores(self, weights: list[_Block], out: NDArray) -> None:
+        def fill(block: _Block, task: Task) -> None:
+            for start, logits in self._logits(block, task):
+                stop = start + logits.shape[1]
+                out[task.first : task.last, start:stop] = logits
 
         tasks = cut(sum(w.n_candidates for w in weights), self.n_rows)
         self._run(fill, weights, tasks)
 
-    def _matrix_losses(
-        self, weights: list[LaneWeights]
-    ) -> dict[str, NDArray[np.float64]]:
+    def _matrix_losses(self, weights: list[_Block]) -> dict[str, NDArray[np.float64]]:
         if not self.loss_set.matrix_losses:
             return {}
         population = sum(w.n_candidates for w in weights)
@@ -251,9 +260,7 @@ class NumpyEngine:
         pairs = sum((t.last - t.first) * (t.stop - t.start) for t in tasks)
         return pairs * self.layout.size < _SMALL_WORK
 
-    def _run(
-        self, work: Any, weights: list[LaneWeights], tasks: list[Task]
-    ) -> list[Any]:
+    def _run(self, work: Any, weights: list[_Block], tasks: list[Task]) -> list[Any]:
         """Run ``work`` on each task, in threads if there are any; keep the order."""
         blocks = [weights[task.first // BLOCK_CANDIDATES] for task in tasks]
         if self._executor is None or len(tasks) == 1 or self._is_small(tasks):
