@@ -142,7 +142,7 @@ def test_rows_are_predicted_a_part_at_a_time(small_data, monkeypatch):
     X, Y = small_data
     clf = quick().fit(X, Y)
     expected = clf.decision_function(X)
-    monkeypatch.setattr(clml._classifier, "_ROWS_AT_A_TIME", 7)
+    monkeypatch.setattr(clml.network._predict, "_ROWS_AT_A_TIME", 7)
     assert_allclose(clf.decision_function(X), expected, 1e-12)
     assert clf.predict(X[:1]).shape == (1, 4)
 

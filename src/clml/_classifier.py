@@ -44,9 +44,8 @@ from ._sklearn_compat import (
 from .engine import NumpyEngine, single_threaded_blas
 from .lebesgue import Method, Ties
 from .losses import Loss, LossSet, RowTargets, get_losses, supports_credit
-from .network import Layout, Scaling, forward
+from .network import Layout, Scaling, predictor_of
 
-_ROWS_AT_A_TIME = 8_192
 # Parameters that a recipe takes as they are.
 _OF_RECIPE = (
     "init",
@@ -778,12 +777,5 @@ class CLMLClassifier(LebesgueEstimator):
         return default_width(len(train.Y))
 
     def _logits(self, X: Any) -> NDArray[np.float64]:
-        theta = self.theta_.astype(np.float64)
-        if theta.ndim == 1:
-            return forward(theta, X, self.layout_, self.scaling_) / self.temperature_
-        # All members at a time for some of the rows: their logits may be large.
-        parts = [
-            forward(theta, X[a : a + _ROWS_AT_A_TIME], self.layout_, self.scaling_)
-            for a in range(0, X.shape[0], _ROWS_AT_A_TIME)
-        ]
-        return np.concatenate([p.mean(axis=0) for p in parts]) / self.temperature_
+        networks = predictor_of(self, self.theta_, self.layout_, self.scaling_)
+        return networks.logits(X) / self.temperature_

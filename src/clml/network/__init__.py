@@ -3,11 +3,13 @@
 from ._backward import ForwardCache, backward_pass, forward_pass
 from ._forward import Rows, Weights, block_logits, forward
 from ._layout import Layout
+from ._predict import Predictor, predictor_of
 from ._scaling import Scaling
 
 __all__ = [
     "ForwardCache",
     "Layout",
+    "Predictor",
     "Rows",
     "Scaling",
     "Weights",
@@ -15,4 +17,5 @@ __all__ = [
     "block_logits",
     "forward",
     "forward_pass",
+    "predictor_of",
 ]

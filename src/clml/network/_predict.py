@@ -1,0 +1,158 @@
+"""One compiled pass from rows to logits, of one network or averaged over several."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from .._compiled import compiled
+from .._simd import LANES, ROWS, address, multiply_sparse
+from ._forward import Rows, forward
+from ._lanes import LaneWeights, logits_of_rows
+from ._layout import Layout
+from ._scaling import Scaling
+
+# Networks side by side in double precision: what is predicted should not depend on
+# which rows were asked for together.
+_PRECISION = np.float64
+_ROWS_AT_A_TIME = 8_192
+# In place of CSR's pointers.
+_DENSE = np.zeros(1, dtype=np.int64)
+# Rows from which on a matrix product pays where most lanes would be empty.
+_MANY_ROWS = 16
+
+
+class Predictor:
+    """The average of networks, laid out once for any number of rows.
+
+    Parameters
+    ----------
+    thetas : float array (n,) or (members, n)
+    layout : Layout
+    scaling : Scaling
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from clml.network import Layout, Predictor, Scaling, forward
+    >>> layout = Layout(n_features=3, n_labels=2, embedding_dim=4)
+    >>> thetas = np.linspace([-1.0, 2.0], [1.0, -2.0], layout.size).T
+    >>> X = np.eye(3)
+    >>> found = Predictor(thetas, layout, Scaling.identity(3)).logits(X)
+    >>> bool(np.allclose(found, forward(thetas, X, layout).mean(axis=0)))
+    True
+    """
+
+    def __init__(self, thetas: NDArray, layout: Layout, scaling: Scaling):
+        self._thetas = np.atleast_2d(thetas).astype(_PRECISION)
+        self._layout = layout
+        self._scaling = scaling
+        self._columns = np.arange(layout.n_features)
+
+    def logits(self, X: Any) -> NDArray[np.float64]:
+        """Return the logits (rows, K) of dense or CSR rows (rows, D)."""
+        if len(self._thetas) == 1 and X.shape[0] >= _MANY_ROWS:
+            return forward(self._thetas[0], X, self._layout, self._scaling)
+        out = np.zeros((X.shape[0], self._layout.n_labels))
+        for start in range(0, X.shape[0], _ROWS_AT_A_TIME):
+            some = slice(start, start + _ROWS_AT_A_TIME)
+            self._add_logits(X[some], out[some])
+        out /= len(self._thetas)
+        return out
+
+    def _add_logits(self, X: Any, out: NDArray[np.float64]) -> None:
+        rows: tuple[NDArray, ...]
+        if sp.issparse(X):
+            bundles = self._of_sparse_rows
+            rows = (X.data.astype(_PRECISION), X.indices, X.indptr)
+        else:
+            bundles = self._of_dense_rows
+            scaled = self._scaling.apply(X)
+            if not np.isfinite(scaled).all():
+                Rows.from_features(X, self._scaling, _PRECISION)  # says what is wrong
+            rows = (scaled.ravel(), self._columns, _DENSE)
+        for b in bundles:
+            _add_logits(*rows, b.first, b.hidden, b.last, b.n_candidates, out)
+
+    @cached_property
+    def _of_dense_rows(self) -> list[LaneWeights]:
+        return self._laid_out(Rows(np.empty((0, 0)), None, self._scaling, 0))
+
+    @cached_property
+    def _of_sparse_rows(self) -> list[LaneWeights]:
+        """Weights with the scaling folded in: sparse rows are used as they come."""
+        empty = (np.empty(0, _PRECISION),) * 3
+        return self._laid_out(Rows(None, empty, self._scaling, 0))
+
+    def _laid_out(self, rows: Rows) -> list[LaneWeights]:
+        return [
+            LaneWeights.from_thetas(self._thetas[i : i + LANES], self._layout, rows)
+            for i in range(0, len(self._thetas), LANES)
+        ]
+
+
+_predictors: WeakKeyDictionary[Any, tuple[NDArray, Predictor]] = WeakKeyDictionary()
+
+
+def predictor_of(
+    owner: Any, thetas: NDArray, layout: Layout, scaling: Scaling
+) -> Predictor:
+    """Return the predictor of an owner's networks, the same one while they are.
+
+    It is kept apart from its owner, whose copies and files need none.
+    """
+    known = _predictors.get(owner)
+    if known is not None and known[0] is thetas:
+        return known[1]
+    predictor = Predictor(thetas, layout, scaling)
+    _predictors[owner] = (thetas, predictor)
+    return predictor
+
+
+@compiled
+def _add_logits(  # type: ignore[no-untyped-def]
+    data, indices, indptr, first, hidden, last, n_candidates, out
+):
+    """Add the logits of up to LANES networks to ``out`` (rows, K).
+
+    ``indptr`` of a single entry means dense rows, one after another in ``data``, and
+    ``indices`` then are all columns.
+    """
+    rows, k = out.shape
+    inputs, c, _ = first.shape
+    width = indices.shape[0]
+    product = np.zeros((ROWS, c, LANES), first.dtype)
+    entries = np.empty((ROWS, c + 1, LANES), first.dtype)
+    sums = np.empty((ROWS, c, LANES), first.dtype)
+    logits = np.empty((ROWS, k, LANES), first.dtype)
+    for i in range(0, rows, ROWS):
+        here = min(ROWS, rows - i)
+        for r in range(here):
+            for j in range(c):
+                for a in range(LANES):
+                    product[r, j, a] = first[inputs - 1, j, a]
+            start, place, n = (i + r) * width, 0, width
+            if indptr.shape[0] > 1:
+                start, place = indptr[i + r], indptr[i + r]
+                n = indptr[i + r + 1] - start
+            if n > 0:
+                multiply_sparse(
+                    address(data, start),
+                    address(indices, place),
+                    n,
+                    address(first, 0),
+                    c,
+                    address(product, r * c * LANES),
+                )
+        logits_of_rows(product, 0, hidden, last, entries, sums, logits)
+        for r in range(here):
+            for j in range(k):
+                total = 0.0
+                for a in range(n_candidates):
+                    total += logits[r, j, a]
+                out[i + r, j] += total
