@@ -28,7 +28,10 @@ ROWS = 4
 
 
 def _has_wide_registers() -> bool:
-    features = llvmlite.binding.get_host_cpu_features()
+    try:
+        features = llvmlite.binding.get_host_cpu_features()
+    except RuntimeError:  # not known on this system
+        return False
     return bool(features.get("avx512f", False))
 
 
