@@ -19,40 +19,21 @@ def side_by_side(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @compiled
 def sum_map_statistics(  # type: ignore[no-untyped-def]
-    weights,
-    bias,
-    scores,
-    start,
-    stop,
-    dense,
-    indptr,
-    indices,
-    row_weight,
-    threshold,
-    want_lrap,
-    want_order,
-    want_example,
-    want_labels,
-    totals,
-    label_totals,
-    n_nan,
+    weights, bias, scores, start, stop, rows, threshold, wants, sums
 ):
-    """Add the statistics of rows start to stop to the totals of LANES maps.
+    """Add the statistics of rows start to stop to the sums of LANES maps.
 
     Parameters
     ----------
     weights, bias : float64 arrays (M, K, LANES) and (K, LANES)
     scores : float64 array (n, M, K)
     start, stop : int
-    dense, indptr, indices, row_weight
-        The fields of ``RowTargets``.
-    threshold, want_lrap, want_order, want_example, want_labels, totals, label_totals,
-    n_nan
+    rows, threshold, wants, sums
         See ``add_row``.
     """
     m, k = weights.shape[0], weights.shape[1]
     logits = np.empty((1, k, LANES))
-    relevant, ranks, decided, sums = working_room(k, logits)
+    room = working_room(k, logits)
     for i in range(start, stop):
         # In the order of ``_score_map._weigh``, and so the same to the last bit.
         for j in range(k):
@@ -63,24 +44,4 @@ def sum_map_statistics(  # type: ignore[no-untyped-def]
                 score = scores[i, learner, j]
                 for a in range(LANES):
                     logits[0, j, a] += weights[learner, j, a] * score
-        add_row(
-            logits,
-            0,
-            i,
-            dense,
-            indptr,
-            indices,
-            row_weight,
-            threshold,
-            want_lrap,
-            want_order,
-            want_example,
-            want_labels,
-            relevant,
-            ranks,
-            decided,
-            sums,
-            totals,
-            label_totals,
-            n_nan,
-        )
+        add_row(logits, 0, i, rows, threshold, wants, room, sums)

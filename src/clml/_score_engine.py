@@ -141,23 +141,20 @@ class ScoreEngine:
         """Do the same, to the last bit, without logits in memory."""
         wants = self.loss_set.lane_statistics
         assert wants is not None
-        some, targets = slice(task.first, task.last), self.targets
-        lanes = self.loss_set.new_lane_totals()
+        some = slice(task.first, task.last)
+        sums = self.loss_set.new_lane_totals()
         sum_map_statistics(
             side_by_side(weights[some]),
             side_by_side(bias[some]),
             self._scores,
             task.start,
             task.stop,
-            targets.dense,
-            targets.indptr,
-            targets.indices,
-            targets.weight,
+            self.targets.arrays,
             self.loss_set.threshold,
-            *wants,
-            *lanes,
+            wants,
+            sums,
         )
-        return self.loss_set.totals_of_lanes(*lanes, task.last - task.first)
+        return self.loss_set.totals_of_lanes(*sums, task.last - task.first)
 
     def scores(self, thetas: NDArray[np.floating]) -> NDArray[np.float64]:
         """Return the logits (population, rows, K) of candidates (population, n)."""

@@ -26,65 +26,26 @@ def _room_for_rows(product, last):  # type: ignore[no-untyped-def]
 
 @compiled
 def sum_statistics(  # type: ignore[no-untyped-def]
-    product,
-    hidden,
-    last,
-    start,
-    rows,
-    dense,
-    indptr,
-    indices,
-    weight,
-    threshold,
-    want_lrap,
-    want_order,
-    want_example,
-    want_labels,
-    totals,
-    label_totals,
-    n_nan,
+    product, hidden, last, start, n_rows, rows, threshold, wants, sums
 ):
-    """Add the statistics of a block of rows to the totals of LANES candidates.
+    """Add the statistics of a block of rows to the sums of LANES candidates.
 
     Parameters
     ----------
     product : float array (rows, a multiple of ROWS, C, LANES)
         Of the first layer.
     hidden, last : the arrays of ``LaneWeights``
-    start, rows : int
+    start, n_rows : int
         The targets' row that the first one is, and their number without padding.
-    dense, indptr, indices, weight
-        The fields of ``RowTargets``.
-    threshold, want_lrap, want_order, want_example, want_labels, totals, label_totals,
-    n_nan
+    rows, threshold, wants, sums
         See ``add_row``.
     """
     entries, products, logits = _room_for_rows(product, last)
-    relevant, ranks, decided, sums = working_room(last.shape[1], product)
-    for i in range(0, rows, ROWS):
+    room = working_room(last.shape[1], product)
+    for i in range(0, n_rows, ROWS):
         logits_of_rows(product, i, hidden, last, entries, products, logits)
-        for r in range(min(ROWS, rows - i)):
-            add_row(
-                logits,
-                r,
-                start + i + r,
-                dense,
-                indptr,
-                indices,
-                weight,
-                threshold,
-                want_lrap,
-                want_order,
-                want_example,
-                want_labels,
-                relevant,
-                ranks,
-                decided,
-                sums,
-                totals,
-                label_totals,
-                n_nan,
-            )
+        for r in range(min(ROWS, n_rows - i)):
+            add_row(logits, r, start + i + r, rows, threshold, wants, room, sums)
 
 
 @compiled

@@ -205,9 +205,8 @@ class NumpyEngine:
             for start, logits in self._logits(weights, task):
                 self.loss_set.accumulate(totals, logits, self.targets, start)
             return totals
-        lanes = self.loss_set.new_lane_totals()
+        sums = self.loss_set.new_lane_totals()
         threshold = self._dtype(self.loss_set.threshold)
-        targets = self.targets
         for start, stop, product in self._products(weights, task):
             sum_statistics(
                 product,
@@ -215,15 +214,12 @@ class NumpyEngine:
                 weights.last,
                 start,
                 stop - start,
-                targets.dense,
-                targets.indptr,
-                targets.indices,
-                targets.weight,
+                self.targets.arrays,
                 threshold,
-                *wants,
-                *lanes,
+                wants,
+                sums,
             )
-        return self.loss_set.totals_of_lanes(*lanes, weights.n_candidates)
+        return self.loss_set.totals_of_lanes(*sums, weights.n_candidates)
 
     def _logits(self, weights: _Block, task: Task) -> Iterator[tuple[int, NDArray]]:
         """Yield the first row and the logits (candidates, rows, K) of each block."""

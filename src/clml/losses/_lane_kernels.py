@@ -79,46 +79,30 @@ def _add_order(ranks, n_relevant, n_labels, weight, sums, totals):  # type: igno
 
 
 @compiled(inline=True)
-def add_row(  # type: ignore[no-untyped-def]
-    scores,
-    r,
-    target,
-    dense,
-    indptr,
-    indices,
-    weights,
-    threshold,
-    want_lrap,
-    want_order,
-    want_example,
-    want_labels,
-    relevant,
-    ranks,
-    decided,
-    sums,
-    totals,
-    label_totals,
-    n_nan,
-):
-    """Add the statistics of one row to the totals of LANES candidates.
+def add_row(scores, r, target, rows, threshold, wants, room, sums):  # type: ignore[no-untyped-def]
+    """Add the statistics of one row to the sums of LANES candidates.
 
     Parameters
     ----------
     scores : float array (rows, K, LANES)
     r, target : int
         The row of the scores, and that of the targets which it is.
-    dense, indptr, indices, weights
+    rows : (dense, indptr, indices, weight)
         The fields of ``RowTargets``.
     threshold : float
-    want_lrap, want_order, want_example, want_labels : bool
-    relevant, ranks, decided, sums : arrays
+    wants : (bool, bool, bool, bool)
+        Whether LRAP, other statistics of the order, those of single rows, and those
+        of labels are asked for; see ``LossSet.lane_statistics``.
+    room : tuple of arrays
         Of ``working_room``, overwritten.
-    totals : float64 array (13, LANES), added to
-    label_totals : float64 array (3, K, LANES), added to
-        Or of no label.
-    n_nan : int64 array (LANES,), added to
-        How many scores are NaN.
+    sums : (totals, label_totals, n_nan), added to
+        float64 arrays (13, LANES) and (3, K, LANES), or of no label, and int64
+        (LANES,): how many scores are NaN. See ``LossSet.new_lane_totals``.
     """
+    dense, indptr, indices, weights = rows
+    want_lrap, want_order, want_example, want_labels = wants
+    relevant, ranks, decided, order = room
+    totals, label_totals, n_nan = sums
     weight = weights[target]
     if weight == 0:
         return
@@ -152,7 +136,7 @@ def add_row(  # type: ignore[no-untyped-def]
     if want_lrap:
         _add_precision(ranks, n_relevant, n_labels, weight, totals)
     if want_order:
-        _add_order(ranks, n_relevant, n_labels, weight, sums, totals)
+        _add_order(ranks, n_relevant, n_labels, weight, order, totals)
     if want_labels:
         for k in range(n_labels):
             is_relevant = dense[target, k] == 1

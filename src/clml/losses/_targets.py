@@ -45,6 +45,11 @@ class RowTargets:
         """Number of labels, K."""
         return self.dense.shape[1]
 
+    @property
+    def arrays(self) -> tuple[NDArray, NDArray, NDArray, NDArray]:
+        """Indicator, pointers, relevant labels and weights, as kernels take them."""
+        return self.dense, self.indptr, self.indices, self.weight
+
     def take(self, rows: NDArray[np.integer]) -> RowTargets:
         """Return the targets of some rows, in the given order."""
         first = self.indptr[rows]
