@@ -3,18 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ._compiled import compiled
 from ._simd import LANES
 from .losses._lane_kernels import add_row, working_room
-
-
-def side_by_side(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Turn (p, ...) of at most LANES maps into (..., LANES); empty lanes are 0."""
-    lanes = np.zeros((*values.shape[1:], LANES))
-    lanes[..., : len(values)] = np.moveaxis(values, 0, -1)
-    return lanes
 
 
 @compiled

@@ -11,8 +11,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ._map_lanes import side_by_side, sum_map_statistics
+from ._map_lanes import sum_map_statistics
 from ._score_map import MapSpace, apply_maps, split_maps
+from ._simd import side_by_side
 from .engine._blocks import BLOCK_CANDIDATES, Task, cut, rows_per_block
 from .losses import LossSet, RowTargets, Statistics, Totals, get_losses
 

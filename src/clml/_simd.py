@@ -17,9 +17,11 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import llvmlite.binding
+import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
+from numpy.typing import NDArray
 
 #: Candidates side by side.
 LANES = 16
@@ -50,6 +52,13 @@ _SUFFIX = {types.float32: "f32", types.float64: "f64"}
 Value = Any  # llvmlite has no types of its own
 # Calls take one argument less than the functions that write the code.
 _in_llvm: Any = intrinsic
+
+
+def side_by_side(values: NDArray, dtype: Any = np.float64) -> NDArray:
+    """Turn (p, ...) of at most LANES candidates into (..., LANES), padded with 0."""
+    lanes = np.zeros((*values.shape[1:], LANES), dtype=dtype)
+    lanes[..., : len(values)] = np.moveaxis(values, 0, -1)
+    return lanes
 
 
 def _whole(number: int) -> Value:
@@ -108,9 +117,9 @@ class _Vectors:
         return found
 
 
-def _add_up(builder: Any, factors: Sequence[int | Value]) -> Value:
+def _add_up(builder: Any, terms: Sequence[int | Value]) -> Value:
     total = _whole(0)
-    for value in factors:
+    for value in terms:
         total = builder.add(total, _whole(value) if isinstance(value, int) else value)
     return total
 

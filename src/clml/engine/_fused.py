@@ -6,22 +6,10 @@ the size (candidates, rows, labels) is ever in memory.
 
 from __future__ import annotations
 
-import numpy as np
-
 from .._compiled import compiled
 from .._simd import LANES, ROWS, address, multiply_sparse
 from ..losses._lane_kernels import add_row, working_room
-from ..network._lanes import logits_of_rows
-
-
-@compiled
-def _room_for_rows(product, last):  # type: ignore[no-untyped-def]
-    c, k = product.shape[1], last.shape[1]
-    return (
-        np.empty((ROWS, c + 1, LANES), product.dtype),
-        np.empty((ROWS, c, LANES), product.dtype),
-        np.empty((ROWS, k, LANES), product.dtype),
-    )
+from ..network._lanes import logits_of_rows, room_for_rows
 
 
 @compiled
@@ -32,15 +20,15 @@ def sum_statistics(  # type: ignore[no-untyped-def]
 
     Parameters
     ----------
-    product : float array (rows, a multiple of ROWS, C, LANES)
-        Of the first layer.
+    product : float array (rows, C, LANES)
+        Of the first layer; padded to a multiple of ROWS.
     hidden, last : the arrays of ``LaneWeights``
     start, n_rows : int
         The targets' row that the first one is, and their number without padding.
     rows, threshold, wants, sums
         See ``add_row``.
     """
-    entries, products, logits = _room_for_rows(product, last)
+    entries, products, logits = room_for_rows(product.shape[1], last.shape[1], product)
     room = working_room(last.shape[1], product)
     for i in range(0, n_rows, ROWS):
         logits_of_rows(product, i, hidden, last, entries, products, logits)
@@ -51,7 +39,7 @@ def sum_statistics(  # type: ignore[no-untyped-def]
 @compiled
 def fill_logits(product, hidden, last, out):  # type: ignore[no-untyped-def]
     """Fill the logits (candidates, rows, K) of a block of rows; see above."""
-    entries, sums, logits = _room_for_rows(product, last)
+    entries, sums, logits = room_for_rows(product.shape[1], last.shape[1], product)
     candidates, rows, n_labels = out.shape
     for i in range(0, rows, ROWS):
         logits_of_rows(product, i, hidden, last, entries, sums, logits)

@@ -19,6 +19,7 @@ from .._simd import (
     activate_lanes,
     address,
     multiply_lanes,
+    side_by_side,
 )
 from ._forward import Rows
 from ._layout import Layout
@@ -55,19 +56,21 @@ class LaneWeights:
         if rows.csr is not None:
             first, kind = rows.scaling.fold(first), rows.csr[0].dtype
         return cls(
-            _side_by_side(first, kind),
-            np.stack([_side_by_side(matrix, thetas.dtype) for matrix in later[:-1]]),
-            _side_by_side(later[-1], thetas.dtype),
+            side_by_side(first, kind),
+            np.stack([side_by_side(matrix, thetas.dtype) for matrix in later[:-1]]),
+            side_by_side(later[-1], thetas.dtype),
             len(thetas),
         )
 
 
-def _side_by_side(matrices: NDArray, dtype: np.dtype) -> NDArray:
-    """Turn (p, inputs, outputs) into (inputs, outputs, LANES)."""
-    p, inputs, outputs = matrices.shape
-    lanes = np.zeros((inputs, outputs, LANES), dtype=dtype)
-    lanes[..., :p] = matrices.transpose(1, 2, 0)
-    return lanes
+@compiled
+def room_for_rows(c, k, like):  # type: ignore[no-untyped-def]
+    """Return what ``logits_of_rows`` overwrites, of the precision of an array."""
+    return (
+        np.empty((ROWS, c + 1, LANES), like.dtype),
+        np.empty((ROWS, c, LANES), like.dtype),
+        np.empty((ROWS, k, LANES), like.dtype),
+    )
 
 
 @compiled(inline=True)
@@ -79,9 +82,7 @@ def logits_of_rows(product, i, hidden, last, entries, sums, logits):  # type: ig
     product : float array (rows, C, LANES)
     i : int
     hidden, last : the arrays of ``LaneWeights``
-    entries : float array (ROWS, C + 1, LANES), overwritten
-    sums : float array (ROWS, C, LANES), overwritten
-    logits : float array (ROWS, K, LANES), overwritten
+    entries, sums, logits : arrays of ``room_for_rows``, overwritten
     """
     c, k = product.shape[1], last.shape[1]
     inputs = address(entries, 0)

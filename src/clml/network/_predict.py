@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from .._compiled import compiled
 from .._simd import LANES, ROWS, address, multiply_sparse
 from ._forward import Rows, forward
-from ._lanes import LaneWeights, logits_of_rows
+from ._lanes import LaneWeights, logits_of_rows, room_for_rows
 from ._layout import Layout
 from ._scaling import Scaling
 
@@ -127,9 +127,7 @@ def _add_logits(  # type: ignore[no-untyped-def]
     inputs, c, _ = first.shape
     width = indices.shape[0]
     product = np.zeros((ROWS, c, LANES), first.dtype)
-    entries = np.empty((ROWS, c + 1, LANES), first.dtype)
-    sums = np.empty((ROWS, c, LANES), first.dtype)
-    logits = np.empty((ROWS, k, LANES), first.dtype)
+    entries, sums, logits = room_for_rows(c, k, first)
     for i in range(0, rows, ROWS):
         here = min(ROWS, rows - i)
         for r in range(here):
