@@ -105,16 +105,3 @@ def test_targets_of_the_paper_are_the_papers():
     for target in checked:
         row = printed[target["dataset"], target["method"]]
         assert all(float(target[a]) == float(row[b]) for a, b in names.items())
-
-
-def test_readme_table_is_the_committed_one(script, rows):
-    text = (BENCHMARKS.parent / "README.md").read_text(encoding="utf-8")
-    lines = text.split("## And against other methods?")[1].splitlines()
-    cells = [[c.strip("* ") for c in line.split("|")[1:-1]] for line in lines]
-    header, *table = [row for row in cells if row and not row[0].startswith("---")]
-    assert len(table) == 6
-    for method, *values in table:
-        for dataset, value in zip(header[1:], values, strict=True):
-            chosen = script.select(rows, dataset.lower(), method)
-            mean = np.mean([script.geometric_mean(r) for r in chosen])
-            assert f"{mean:.3f}" == value, (method, dataset)
