@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
+from clml._torch import as_arrays, as_tensors, find_device, import_torch
 from clml.baselines import MLPRelevanceClassifier
-from clml.baselines._torch import as_arrays, as_tensors, find_device, import_torch
 
 
 def test_devices():

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ._candidates import host_rows
 from ._compiled import compiled
 from .lebesgue import lebesgue_contributions, lebesgue_measure, nondominated
 
@@ -42,9 +44,7 @@ class Archive:
         thetas = np.empty((0, n_parameters), dtype=np.float32)
         return cls(capacity, np.empty((0, n_losses)), thetas)
 
-    def updated(
-        self, losses: NDArray[np.float64], thetas: NDArray[np.float32]
-    ) -> Archive:
+    def updated(self, losses: NDArray[np.float64], thetas: Any) -> Archive:
         """Return the archive with the candidates that nothing in it dominates."""
         # Most epochs end here: late in a run few candidates are new to the archive.
         new = ~_covered(losses, self.losses)
@@ -54,9 +54,8 @@ class Archive:
         all_losses = np.concatenate([self.losses, losses[new]])
         keep = _first_of_equals(all_losses) & nondominated(all_losses)
         all_losses = all_losses[keep]
-        all_thetas = np.concatenate(
-            [self.thetas[keep[:n_old]], thetas[new][keep[n_old:]]]
-        )
+        entering = host_rows(thetas, np.flatnonzero(new)[keep[n_old:]])
+        all_thetas = np.concatenate([self.thetas[keep[:n_old]], entering])
         measure = max(self.measure, lebesgue_measure(all_losses))
         grown = Archive(self.capacity, all_losses, all_thetas, measure)
         if len(all_losses) <= 2 * self.capacity:

@@ -41,7 +41,8 @@ from ._sklearn_compat import (
     warn_user,
     with_callbacks,
 )
-from .engine import NumpyEngine, single_threaded_blas
+from ._torch import find_device
+from .engine import NumpyEngine, TorchEngine, single_threaded_blas
 from .lebesgue import Method, Ties
 from .losses import Loss, LossSet, RowTargets, get_losses, supports_credit
 from .network import Layout, Scaling, predictor_of
@@ -214,10 +215,14 @@ class CLMLClassifier(LebesgueEstimator):
     keep_on_interrupt : bool, default=False
         Whether ``fit`` returns on Ctrl-C instead of raising. Either way the model of
         the epochs so far is stored.
-    engine : {"auto", "numpy"}, default="auto"
-        What evaluates the population.
-    device : {"cpu"}, default="cpu"
-        Where.
+    engine : {"auto", "numpy", "torch"}, default="auto"
+        What evaluates populations: compiled kernels on the CPU, or PyTorch (extra
+        ``torch``), with fused kernels on a GPU. "auto" is the first on the CPU and the
+        second elsewhere.
+    device : str, default="cpu"
+        Where populations are drawn and evaluated: "cpu", "cuda", "cuda:1", or "auto"
+        for a GPU where there is one. An ascent has no populations: its members are
+        trained on the CPU.
     n_jobs : int, default=None
         Threads; None is 1, -1 is all. The result is the same for any number.
     memory_mb : float, default=512
@@ -323,8 +328,8 @@ class CLMLClassifier(LebesgueEstimator):
         "max_seconds": [Interval(Real, 0, None, closed="neither"), None],
         "warm_start": ["boolean"],
         "keep_on_interrupt": ["boolean"],
-        "engine": [StrOptions({"auto", "numpy"})],
-        "device": [StrOptions({"cpu"})],
+        "engine": [StrOptions({"auto", "numpy", "torch"})],
+        "device": [str],
         "n_jobs": [Integral, None],
         "memory_mb": [Interval(Real, 0, None, closed="neither")],
         "random_state": ["random_state"],
@@ -509,7 +514,7 @@ class CLMLClassifier(LebesgueEstimator):
     ) -> tuple[Search, KeyboardInterrupt | None]:
         """Evolve one network; the front holds its candidates."""
 
-        def engine(part: Part) -> NumpyEngine:
+        def engine(part: Part) -> NumpyEngine | TorchEngine:
             return self._engine(part, losses, executor)
 
         recipe = self._recipe(kind, rows)
@@ -519,6 +524,7 @@ class CLMLClassifier(LebesgueEstimator):
                 self._network_rows(rows.train),
                 rows.train.targets,
                 np.random.SeedSequence([*self._seed, 1]),
+                self._population_device(),
             )
             search = Search(
                 strategy=strategy,
@@ -579,7 +585,7 @@ class CLMLClassifier(LebesgueEstimator):
             members = self._ascending(recipe, losses, train, targets, seeds, state)
         else:
             pairs = state or [
-                recipe.strategy(train, own, seed)
+                recipe.strategy(train, own, seed, self._population_device())
                 for own, seed in zip(targets, seeds, strict=True)
             ]
             strategies, expand = zip(*pairs, strict=True)
@@ -683,9 +689,30 @@ class CLMLClassifier(LebesgueEstimator):
             **{name: getattr(self, name) for name in _OF_RECIPE},
         )
 
+    def _population_device(self) -> str | None:
+        """Return where populations live; None is the memory of the CPU."""
+        device = "cpu" if self.device == "cpu" else str(find_device(self.device))
+        if self.engine == "numpy" and device != "cpu":
+            raise ValueError(
+                f"engine='numpy' computes on the CPU, got device={self.device!r}. "
+                "Leave engine='auto', or use device='cpu'."
+            )
+        torch = self.engine == "torch" or device != "cpu"
+        return device if torch else None
+
     def _engine(
         self, part: Part, losses: tuple[Loss, ...], executor: Any
-    ) -> NumpyEngine:
+    ) -> NumpyEngine | TorchEngine:
+        device = self._population_device()
+        if device is not None:
+            return TorchEngine(
+                self.layout_,
+                part.X,
+                part.targets,
+                losses,
+                scaling=self.scaling_,
+                device=device,
+            )
         return NumpyEngine(
             self.layout_,
             part.X,

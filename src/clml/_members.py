@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._ascent import AscentPlan, Climber, NetworkRows
+from ._candidates import as_single
 from ._search import TRACKED, EpochRows, Fitness, centre, defined_losses
 from .datasets import IterativeStratifiedKFold
-from .engine import NumpyEngine
+from .engine import NumpyEngine, TorchEngine
 from .evolution import Strategy
 from .losses import LossSet, RowTargets, loss_values
 from .network import Layout
@@ -137,7 +138,7 @@ class EvolvedMembers:
     strategies : sequence of Strategy
     expand : sequence of callables
         One a member: what its strategy moves, as whole networks.
-    engine : NumpyEngine
+    engine : NumpyEngine or TorchEngine
         On all rows.
     targets : sequence of RowTargets
         One a member, which differ in their weights: it sees the rows of positive
@@ -150,8 +151,8 @@ class EvolvedMembers:
     def __init__(
         self,
         strategies: Sequence[Strategy],
-        expand: Sequence[Callable[[NDArray], NDArray]],
-        engine: NumpyEngine,
+        expand: Sequence[Callable[[Any], Any]],
+        engine: NumpyEngine | TorchEngine,
         targets: Sequence[RowTargets],
         fitness: Fitness,
         epoch_rows: EpochRows | None,
@@ -191,7 +192,7 @@ class EvolvedMembers:
         ):
             if strategy.epoch > epoch:  # told before an interrupt
                 continue
-            thetas = expand(strategy.ask().astype(np.float32, copy=False))
+            thetas = expand(as_single(strategy.ask()))
             # Absent, not of weight 0: a user's loss may take no weights.
             rows = self._rows_of(own, epoch)
             losses = defined_losses(self._engine.take(rows).losses(thetas))

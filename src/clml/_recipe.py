@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._ascent import AscentPlan, Climber, NetworkRows
+from ._candidates import as_single
 from ._search import EpochRows
 from ._starts import LastLayer, n_before_last, pretrained
 from .evolution import (
@@ -34,6 +35,8 @@ COVARIANCES: dict[str, Any] = {
     "cma": CMAPackage,
 }
 
+# Those whose populations can be drawn on a device.
+_ON_DEVICES = ("rank_one", "separable")
 # What members that ascend see altogether when rows are many.
 _ROWS_OF_A_RUN = 1_200_000
 # What an epoch of a search for wide networks evaluates.
@@ -118,12 +121,19 @@ class Recipe:
         return None if share == 1 else EpochRows(n_rows, float(share), seed)
 
     def strategy(
-        self, rows: NetworkRows, targets: RowTargets, seed: np.random.SeedSequence
-    ) -> tuple[Strategy, Callable[[NDArray], NDArray]]:
-        """Return a strategy at its start, and what completes its candidates."""
+        self,
+        rows: NetworkRows,
+        targets: RowTargets,
+        seed: np.random.SeedSequence,
+        device: str | None = None,
+    ) -> tuple[Strategy, Callable[[Any], Any]]:
+        """Return a strategy at its start, and what completes its candidates.
+
+        Populations are drawn on the device if there is one and the strategy can.
+        """
         start_seed, strategy_seed = seed.spawn(2)
         start, sigma = self._start(rows, targets, start_seed)
-        expand: Callable[[NDArray], NDArray] = np.asarray
+        expand: Callable[[Any], Any] = as_single
         if self.evolve == "last":
             before = n_before_last(rows.layout)
             expand = LastLayer(start[:before].astype(np.float32))
@@ -137,13 +147,16 @@ class Recipe:
                 seed=strategy_seed,
                 learning_rate=float(self.learning_rate or 0.02),
                 horizon=self.horizon,
+                device=device,
             )
             return gradient, expand
+        where = {"device": device} if self.covariance in _ON_DEVICES else {}
         strategy = COVARIANCES[self.covariance](
             start,
             sigma,
             population_size=64 if size == "auto" else size,
             seed=strategy_seed,
+            **where,
         )
         return strategy, expand
 

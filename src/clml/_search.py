@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._archive import Archive
+from ._candidates import as_single, host_rows, stacked
 from .engine import Engine
 from .evolution import RankGradient, Strategy
 from .lebesgue import Method, Ties, fitness_order, lebesgue_measure, nondominated
@@ -132,7 +133,7 @@ class Search:
     strategy : Strategy
     fitness : Fitness
     archive : Archive
-    expand : callable, default=numpy.asarray
+    expand : callable, default=as_single
         Turns what the strategy moves into whole candidates; all of them by default.
     epoch_rows : EpochRows, default=None
         Which training rows an epoch's fitness is computed on; all by default.
@@ -143,7 +144,7 @@ class Search:
         strategy: Strategy,
         fitness: Fitness,
         archive: Archive,
-        expand: Callable[[NDArray], NDArray] = np.asarray,
+        expand: Callable[[Any], Any] = as_single,
         epoch_rows: EpochRows | None = None,
     ):
         self.strategy = strategy
@@ -190,11 +191,8 @@ class Search:
         """Sample, evaluate, rank, archive, update. Return the epoch's record."""
         began = time.perf_counter()
         now = self.progress
-        population = self.strategy.ask()
         # The mean rides along as one more candidate.
-        thetas = np.vstack(
-            [self.expand(population.astype(np.float32, copy=False)), self.mean]
-        )
+        thetas = stacked(self.expand(as_single(self.strategy.ask())), self.mean)
         rows = self._train
         if self.epoch_rows is not None:
             rows = rows.take(self.epoch_rows.draw(now.epoch))
@@ -206,6 +204,7 @@ class Search:
             judged = defined_losses(self._train.losses(thetas))
         order = self.fitness.order(train[:-1], now.references, now.epoch)
         best = int(order[0])
+        incumbent = host_rows(thetas, order[:1])[0]
         finite = train[:-1][np.isfinite(train[:-1]).all(axis=1)]
         archive = now.archive.updated(judged[:-1], thetas[:-1])
         record = {
@@ -214,13 +213,13 @@ class Search:
             "archive_measure": archive.measure,
             "incumbent_train": train[best],
             "mean_train": train[-1],
-            **_tracked("train", self._tracked_train, thetas[best]),
+            **_tracked("train", self._tracked_train, incumbent),
         }
         if self._tracked_validation:
             record |= {
                 "incumbent_validation": judged[best],
                 "mean_validation": judged[-1],
-                **_tracked("validation", self._tracked_validation, thetas[best]),
+                **_tracked("validation", self._tracked_validation, incumbent),
             }
         record["seconds"] = time.perf_counter() - began
         self._before = now
@@ -228,7 +227,7 @@ class Search:
             epoch=now.epoch + 1,
             archive=archive,
             references=self.fitness.next_references(now.references, finite),
-            incumbent=thetas[best].copy(),
+            incumbent=incumbent,
             history=(*now.history, record),
             archived_losses=(*now.archived_losses, judged[:-1].astype(np.float32)),
         )

@@ -71,7 +71,7 @@ def _clml_learner(seed: Any) -> CLMLClassifier:
 
 def _check_torch() -> None:
     """Say what the network needs before the other learners take their time."""
-    from .baselines._torch import import_torch
+    from ._torch import import_torch
 
     try:
         import_torch()

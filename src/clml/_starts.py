@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ._ascent import AscentPlan, Climber, NetworkRows
+from ._candidates import side_by_side
 from .losses import LossSet, RowTargets, get_losses
 from .network import Layout
 
@@ -24,10 +26,9 @@ class LastLayer:
 
     before: NDArray[np.float32]
 
-    def __call__(self, last: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return networks (p, n) with the output layers (p, ...)."""
-        before = np.broadcast_to(self.before, (len(last), len(self.before)))
-        return np.concatenate([before, last], axis=1)
+    def __call__(self, last: Any) -> Any:
+        """Return networks (p, n) with the output layers (p, ...), where these are."""
+        return side_by_side(self.before, last)
 
 
 def n_before_last(layout: Layout) -> int:

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .._rows import Part
-from ._torch import import_torch
+from .._torch import import_torch
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from .._torch import Weights, import_torch
 from ._batches import Batch
 from ._layers import Layers, Shapes, linear, linear_shapes, new_linear, symmetric
-from ._torch import Weights, import_torch
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor

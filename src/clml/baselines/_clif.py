@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.utils._param_validation import Interval
 
+from .._torch import Weights, import_torch
 from ..losses import loss_values
 from ._batches import Batch
 from ._criteria import ranking_first
@@ -36,7 +37,6 @@ from ._layers import (
     new_linear,
     row_mean,
 )
-from ._torch import Weights, import_torch
 from ._training import Criteria, Plan
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ from .._sklearn_compat import (
     warn_user,
     with_callbacks,
 )
+from .._torch import as_tensors, cpu_threads, find_device, import_torch
 from ._batches import Features
-from ._torch import as_tensors, cpu_threads, find_device, import_torch
 from ._training import Network, Plan, Training, network_logits
 
 # Standardised, normalised and indicator columns have a deviation of at most 1.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from .._torch import Weights, import_torch
 from ._batches import Batch
 from ._layers import (
     Shapes,
@@ -21,7 +22,6 @@ from ._layers import (
     symmetric,
     uniform,
 )
-from ._torch import Weights, import_torch
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from .._torch import Weights, import_torch
 from ._layers import (
     Shapes,
     constant,
@@ -17,7 +18,6 @@ from ._layers import (
     linear_shapes,
     new_linear,
 )
-from ._torch import Weights, import_torch
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from sklearn.utils._param_validation import Interval
 
+from .._torch import Weights, import_torch
 from ._batches import Batch
 from ._criteria import cross_entropy
 from ._deep import DeepClassifier
@@ -21,7 +22,6 @@ from ._layers import (
     new_linear,
     row_mean,
 )
-from ._torch import Weights, import_torch
 from ._training import Plan
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._rows import Part
+from .._torch import Arrays, Weights, as_arrays, import_torch
 from ._batches import Batch, Features, TrainingRows
 from ._layers import Shapes
-from ._torch import Arrays, Weights, as_arrays, import_torch
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor

@@ -9,8 +9,11 @@ row order, sums over shards in shard order, so every bit is reproducible.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from .._simd import LANES
+from ..losses import RowTargets
+from ..network import Layout
 
 # Candidates that share every instruction, and one product of their first layers.
 BLOCK_CANDIDATES = LANES
@@ -53,3 +56,17 @@ def cut(n_candidates: int, n_rows: int) -> list[Task]:
         for first in range(0, n_candidates, BLOCK_CANDIDATES)
         for shard, start in enumerate(range(0, n_rows, SHARD_ROWS))
     ]
+
+
+def check_shapes(layout: Layout, X: Any, targets: RowTargets) -> None:
+    """Check that rows, their targets and a layout belong together."""
+    expected = (targets.n_rows, layout.n_features)
+    if X.shape != expected or targets.n_rows == 0:
+        raise ValueError(
+            f"X must have shape {expected} with at least one row, got {X.shape}."
+        )
+    if targets.n_labels != layout.n_labels:
+        raise ValueError(
+            f"targets must have {layout.n_labels} labels as the layout has, "
+            f"got {targets.n_labels}."
+        )

@@ -16,7 +16,7 @@ from ..losses import LossSet, RowTargets, Statistics, get_losses
 from ..network import Layout, Rows, Scaling, Weights, block_logits
 from ..network._lanes import LaneWeights, padded
 from ._blas import single_threaded_blas
-from ._blocks import BLOCK_CANDIDATES, Task, cut, rows_per_block
+from ._blocks import BLOCK_CANDIDATES, Task, check_shapes, cut, rows_per_block
 from ._fused import fill_logits, sparse_products, sum_statistics
 
 # Candidates of a block from which on lanes pay, though some of them are empty.
@@ -58,16 +58,7 @@ class NumpyEngine:
         memory_mb: float = 512,
         dtype: type = np.float32,
     ):
-        expected = (targets.n_rows, layout.n_features)
-        if X.shape != expected or targets.n_rows == 0:
-            raise ValueError(
-                f"X must have shape {expected} with at least one row, got {X.shape}."
-            )
-        if targets.n_labels != layout.n_labels:
-            raise ValueError(
-                f"targets must have {layout.n_labels} labels as the layout has, "
-                f"got {targets.n_labels}."
-            )
+        check_shapes(layout, X, targets)
         self.layout = layout
         self.targets = targets
         self.loss_set = LossSet(get_losses(losses), layout.n_labels)

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ._constants import Constants
-from ._random import Seed, generator_from_state, generator_state, new_generator
+from ._place import Place, place_of, read_device
+from ._random import Seed
 from ._validation import (
     STATE_VERSION,
     check_kind,
@@ -37,7 +38,7 @@ _SIGMA_LIMITS = (1e-150, 1e150)
 class _Pending:
     """A population that was asked for and not yet told about."""
 
-    steps: NDArray[np.float64]  # (population, n), the y of x = mean + sigma·y
+    steps: Any  # (population, n), the y of x = mean + sigma·y
     generator: dict[str, Any]  # after drawing them
 
 
@@ -71,7 +72,9 @@ class BaseCMA(ABC, Generic[CovarianceT]):
         sigma: float,
         population_size: int | None = None,
         seed: Seed = None,
+        device: str | None = None,
     ) -> None:
+        self._place = self._check_place(device)
         start = check_mean(mean)
         n = start.size
         self._check_dimension(n)
@@ -85,7 +88,7 @@ class BaseCMA(ABC, Generic[CovarianceT]):
             path_sigma=np.zeros(n),
             path_c=np.zeros(n),
             covariance=self._initial_covariance(n),
-            generator=generator_state(new_generator(seed)),
+            generator=self._place.generator_state(self._place.new_generator(seed)),
         )
 
     def __repr__(self) -> str:
@@ -125,23 +128,23 @@ class BaseCMA(ABC, Generic[CovarianceT]):
         """Number of `tell` calls done."""
         return self._state.epoch
 
-    def ask(self) -> NDArray[np.float64]:
+    def ask(self) -> Any:
         """Return the population of this epoch.
 
         Returns
         -------
         ndarray of shape (population_size, n_parameters)
-            The candidates, one per row. Asking again before `tell` returns the same
-            population.
+            The candidates, one per row; a tensor if a device was given. Asking again
+            before `tell` returns the same population.
         """
-        state = self._state
+        state, place = self._state, self._place
         pending = state.pending
         if pending is None:
-            generator = generator_from_state(state.generator)
+            generator = place.generator_from_state(state.generator)
             steps = self._sample(state.covariance, generator)  # (eqs. 38, 39)
-            pending = _Pending(steps, generator_state(generator))
+            pending = _Pending(steps, place.generator_state(generator))
             self._state = replace(state, pending=pending)
-        return state.mean + state.sigma * pending.steps  # (eq. 40)
+        return place.put(state.mean) + state.sigma * pending.steps  # (eq. 40)
 
     def tell(self, order: ArrayLike) -> None:
         """Update the distribution from the order of the candidates.
@@ -155,8 +158,9 @@ class BaseCMA(ABC, Generic[CovarianceT]):
         state, constants = self._state, self._constants
         if state.pending is None:
             raise RuntimeError("tell() needs a population: call ask() first.")
-        parents = state.pending.steps[ranked[: constants.weights.size]]
-        step = constants.weights @ parents  # (eq. 41)
+        place = self._place
+        parents = place.rows(state.pending.steps, ranked[: constants.weights.size])
+        step = place.get(place.put(constants.weights) @ parents)  # (eq. 41)
         path_sigma = self._update_path_sigma(state, step)
         h_sigma = self._h_sigma(path_sigma, state.epoch + 1)
         path_c = self._update_path_c(state.path_c, step, h_sigma)
@@ -213,20 +217,25 @@ class BaseCMA(ABC, Generic[CovarianceT]):
         check_kind(state, cls.kind, cls.__name__)
         mean = check_mean(state.get("mean", ()))
         n = mean.size
+        drawn_from = read_mapping(state, "generator")
         strategy = cls(
             mean,
             read_number(state, "sigma"),
             read_integer(state, "population_size"),
             seed=0,
+            device=read_device(drawn_from),
         )
-        generator = generator_from_state(read_mapping(state, "generator"))
+        place = strategy._place
+        generator = place.generator_from_state(drawn_from)
         strategy._state = replace(
             strategy._state,
             epoch=read_integer(state, "epoch"),
             path_sigma=read_array(state, "path_sigma", (n,)),
             path_c=read_array(state, "path_c", (n,)),
-            covariance=cls._covariance_from_dict(read_mapping(state, "covariance"), n),
-            generator=generator_state(generator),
+            covariance=strategy._covariance_from_dict(
+                read_mapping(state, "covariance"), n
+            ),
+            generator=place.generator_state(generator),
         )
         return strategy
 
@@ -286,6 +295,10 @@ class BaseCMA(ABC, Generic[CovarianceT]):
     def _check_dimension(self, n: int) -> None:
         """Refuse dimensions the variant cannot serve."""
 
+    def _check_place(self, device: str | None) -> Place:
+        """Return where populations live; refuse what the variant cannot serve."""
+        return place_of(device)
+
     def _make_constants(self, n: int, population_size: int) -> Constants:
         return Constants.default(n, population_size)
 
@@ -293,9 +306,7 @@ class BaseCMA(ABC, Generic[CovarianceT]):
     def _initial_covariance(self, n: int) -> CovarianceT: ...
 
     @abstractmethod
-    def _sample(
-        self, covariance: CovarianceT, generator: np.random.Generator
-    ) -> NDArray[np.float64]:
+    def _sample(self, covariance: CovarianceT, generator: Any) -> Any:
         """Draw y ~ N(0, C), shape (population_size, n)."""
 
     @abstractmethod
@@ -309,7 +320,7 @@ class BaseCMA(ABC, Generic[CovarianceT]):
         self,
         covariance: CovarianceT,
         path_c: NDArray[np.float64],
-        parents: NDArray[np.float64],
+        parents: Any,
         h_sigma: bool,
         epoch: int,
     ) -> CovarianceT:
@@ -318,6 +329,7 @@ class BaseCMA(ABC, Generic[CovarianceT]):
     @abstractmethod
     def _covariance_to_dict(self, covariance: CovarianceT) -> dict[str, Any]: ...
 
-    @classmethod
     @abstractmethod
-    def _covariance_from_dict(cls, state: Mapping[str, Any], n: int) -> CovarianceT: ...
+    def _covariance_from_dict(
+        self, state: Mapping[str, Any], n: int
+    ) -> CovarianceT: ...

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ._place import HOST, Place
 from ._validation import read_array, read_mapping, read_number
 
 __all__ = ["FactoredCovariance"]
@@ -47,33 +48,36 @@ class FactoredCovariance:
         paths than coordinates; like a row of a block, an entry is written once. With
         them, functions of the matrix need two passes over the paths and not two for
         every step of an iteration.
+    place : Place, default=HOST
+        Where the blocks are. All else is on the host.
     """
 
     scale: float
     weights: NDArray[np.float64]
-    blocks: tuple[NDArray[np.float64], ...]
+    blocks: tuple[Any, ...]
     n: int
     gram: NDArray[np.float64] | None = None
+    place: Place = HOST
 
     @classmethod
-    def identity(cls, n: int) -> "FactoredCovariance":
+    def identity(cls, n: int, place: Place = HOST) -> "FactoredCovariance":
         """Return the identity matrix: no factors yet."""
         gram = np.empty((0, 0)) if n > DENSE_ORDER else None
-        return cls(1.0, np.empty(0), (), n, gram)
+        return cls(1.0, np.empty(0), (), n, gram, place)
 
     @property
     def n_factors(self) -> int:
         """Number of rank-one terms."""
         return self.weights.size
 
-    def rows(self) -> Iterator[tuple[NDArray[np.float64], slice]]:
+    def rows(self) -> Iterator[tuple[Any, slice]]:
         """Yield the paths block by block, with their positions among the weights."""
         for number, block in enumerate(self.blocks):
             start = number * _BLOCK_ROWS
             stop = min(start + _BLOCK_ROWS, self.n_factors)
             yield block[: stop - start], slice(start, stop)
 
-    def sample(self, generator: np.random.Generator, size: int) -> NDArray[np.float64]:
+    def sample(self, generator: Any, size: int) -> Any:
         """Draw from N(0, C), shape (size, n).
 
         √a·z + Σ_s √w_s·ξ_s·p_s with independent standard normal z and ξ has exactly
@@ -82,7 +86,7 @@ class FactoredCovariance:
         samples = generator.standard_normal((size, self.n))
         samples *= math.sqrt(self.scale)
         amplitudes = generator.standard_normal((size, self.n_factors))
-        amplitudes *= np.sqrt(self.weights)
+        amplitudes *= self.place.put(np.sqrt(self.weights))
         for paths, where in self.rows():
             samples += amplitudes[:, where] @ paths
         return samples
@@ -90,29 +94,28 @@ class FactoredCovariance:
     def project(self, vector: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the products p_s·vector, shape (n_factors,)."""
         products = np.empty(self.n_factors)
+        placed = self.place.put(vector)
         for paths, where in self.rows():
-            np.matmul(paths, vector, out=products[where])
+            products[where] = self.place.get(paths @ placed)
         return products
 
     def combine(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return Σ_s coefficients[s]·p_s, shape (n,)."""
         total = np.zeros(self.n)
         for paths, where in self.rows():
-            total += coefficients[where] @ paths
+            total += self.place.get(self.place.put(coefficients[where]) @ paths)
         return total
 
     def matvec(self, vector: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return C·vector."""
-        product = self.scale * vector
-        for paths, where in self.rows():
-            product += (self.weights[where] * (paths @ vector)) @ paths
-        return product
+        return self.scale * vector + self.combine(self.weights * self.project(vector))
 
     def stacked(self) -> NDArray[np.float64]:
         """Return V, shape (n_factors, n), whose rows √w_s·p_s give C = a·I + Vᵀ·V."""
         stack = np.empty((self.n_factors, self.n))
         for paths, where in self.rows():
-            np.multiply(np.sqrt(self.weights[where])[:, None], paths, out=stack[where])
+            stack[where] = self.place.get(paths)
+            stack[where] *= np.sqrt(self.weights[where])[:, None]
         return stack
 
     def dense(self) -> NDArray[np.float64]:
@@ -129,14 +132,15 @@ class FactoredCovariance:
         if used == 0:
             # Fixed-size blocks: growing one array would need the old and the new
             # one at the same time.
-            blocks = (*blocks, np.empty((_BLOCK_ROWS, self.n)))
-        blocks[-1][used] = path
+            blocks = (*blocks, self.place.empty((_BLOCK_ROWS, self.n)))
+        blocks[-1][used] = self.place.put(path)
         grown = FactoredCovariance(
             scale=decay * self.scale,
             weights=np.append(decay * self.weights, weight),
             blocks=blocks,
             n=self.n,
             gram=self._grown_gram(path),
+            place=self.place,
         )
         return grown._folded() if grown.n_factors >= self._max_factors else grown
 
@@ -166,7 +170,11 @@ class FactoredCovariance:
             np.linalg.qr(self.stacked(), mode="r")
         )
         return FactoredCovariance(
-            self.scale, np.ones(len(triangle)), _cut_into_blocks(triangle), self.n
+            self.scale,
+            np.ones(len(triangle)),
+            _cut_into_blocks(triangle, self.place),
+            self.n,
+            place=self.place,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -177,7 +185,7 @@ class FactoredCovariance:
         """
         paths = {}
         for number, (rows, _) in enumerate(self.rows()):
-            view = rows.view()
+            view = self.place.get(rows).view()
             view.flags.writeable = False
             paths[str(number)] = view
         state = {"scale": self.scale, "weights": self.weights.copy(), "paths": paths}
@@ -186,7 +194,9 @@ class FactoredCovariance:
         return state
 
     @classmethod
-    def from_dict(cls, state: Mapping[str, Any], n: int) -> "FactoredCovariance":
+    def from_dict(
+        cls, state: Mapping[str, Any], n: int, place: Place = HOST
+    ) -> "FactoredCovariance":
         """Return the matrix that `to_dict` wrote down, on storage of its own."""
         n_factors = int(np.size(state.get("weights", ())))
         weights = read_array(state, "weights", (n_factors,))
@@ -199,15 +209,16 @@ class FactoredCovariance:
                 f"The state is damaged: expected {n_blocks} blocks of paths for "
                 f"{n_factors} weights, got {sorted(paths)}."
             )
-        blocks: list[NDArray[np.float64]] = []
+        blocks: list[Any] = []
         for number in range(n_blocks):
             n_rows = min(_BLOCK_ROWS, n_factors - number * _BLOCK_ROWS)
             rows = read_array(paths, str(number), (n_rows, n))
-            blocks.extend(_cut_into_blocks(rows))
+            blocks.extend(_cut_into_blocks(rows, place))
         gram = None
         if "gram" in state:
             gram = _with_room(read_array(state, "gram", (n_factors,) * 2), n_factors)
-        return cls(read_number(state, "scale"), weights, tuple(blocks), n, gram)
+        scale = read_number(state, "scale")
+        return cls(scale, weights, tuple(blocks), n, gram, place)
 
 
 def _with_room(gram: NDArray[np.float64], size: int) -> NDArray[np.float64]:
@@ -217,11 +228,11 @@ def _with_room(gram: NDArray[np.float64], size: int) -> NDArray[np.float64]:
     return roomy
 
 
-def _cut_into_blocks(rows: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+def _cut_into_blocks(rows: NDArray[np.float64], place: Place) -> tuple[Any, ...]:
     blocks = []
     for start in range(0, len(rows), _BLOCK_ROWS):
         part = rows[start : start + _BLOCK_ROWS]
-        block = np.empty((_BLOCK_ROWS, rows.shape[1]))
-        block[: len(part)] = part
+        block = place.empty((_BLOCK_ROWS, rows.shape[1]))
+        block[: len(part)] = place.put(part)
         blocks.append(block)
     return tuple(blocks)

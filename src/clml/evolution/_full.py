@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._base import BaseCMA
+from ._place import Place
 from ._validation import read_array, read_integer
 
 __all__ = ["FullCMA"]
@@ -106,6 +107,14 @@ class FullCMA(BaseCMA[_DenseCovariance]):
                 "RankOneCMA."
             )
 
+    def _check_place(self, device: str | None) -> Place:
+        if device is not None:
+            raise ValueError(
+                f"FullCMA keeps its matrices on the host. Got device={device!r}: use "
+                "RankOneCMA, SeparableCMA or RankGradient there."
+            )
+        return super()._check_place(device)
+
     def _initial_covariance(self, n: int) -> _DenseCovariance:
         return _DenseCovariance(np.eye(n), np.eye(n), np.ones(n), 0)
 
@@ -150,9 +159,8 @@ class FullCMA(BaseCMA[_DenseCovariance]):
             "decomposed": covariance.decomposed,
         }
 
-    @classmethod
     def _covariance_from_dict(
-        cls, state: Mapping[str, Any], n: int
+        self, state: Mapping[str, Any], n: int
     ) -> _DenseCovariance:
         deviations = read_array(state, "deviations", (n,))
         if (deviations <= 0).any():

@@ -77,7 +77,8 @@ def _by_gram_matrix(
     """
     scale, roots = covariance.scale, np.sqrt(covariance.weights)
     gram = np.empty((covariance.n_factors, covariance.n_factors))
-    blocks = list(covariance.rows())
+    get = covariance.place.get
+    blocks = [(get(paths), where) for paths, where in covariance.rows()]
     for paths, where in blocks:
         for other, elsewhere in blocks:
             gram[where, elsewhere] = paths @ other.T

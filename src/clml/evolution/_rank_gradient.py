@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ._constants import default_population_size
-from ._random import Seed, generator_from_state, generator_state, new_generator
+from ._place import HOST, Place, place_of, read_device
+from ._random import Seed
 from ._validation import (
     STATE_VERSION,
     check_kind,
@@ -127,7 +128,7 @@ def _pair_utilities(ranked: NDArray[np.intp]) -> NDArray[np.float64]:
 
 
 def _gradient(
-    directions: NDArray[np.float32], ranked: NDArray[np.intp]
+    directions: Any, ranked: NDArray[np.intp], place: Place = HOST
 ) -> NDArray[np.float64]:
     """Estimate the gradient of the expected utility, shape (n,).
 
@@ -136,7 +137,7 @@ def _gradient(
     respect to the mean in units of sigma·scale.
     """
     weights = (_pair_utilities(ranked) / ranked.size).astype(np.float32)
-    return (weights @ directions).astype(np.float64)
+    return place.get(place.put(weights) @ directions).astype(np.float64)
 
 
 def _averaged(
@@ -179,7 +180,7 @@ class _Settings:
 class _Pending:
     """A population that was asked for and not yet told about."""
 
-    directions: NDArray[np.float32]  # (population / 2, n), of the plus candidates
+    directions: Any  # float32 (population / 2, n), of the plus candidates
     generator: dict[str, Any]  # after drawing them
 
 
@@ -234,6 +235,9 @@ class RankGradient:
         [0, 1).
     averaging : float, default=0.98
         Weight of the past in `average`, in [0, 1). With 0 that is the mean itself.
+    device : str, default=None
+        Where populations are drawn and live, as PyTorch calls it: "cuda", "cuda:1".
+        None is the host's memory. A seed gives other numbers on a device.
 
     Attributes
     ----------
@@ -307,7 +311,9 @@ class RankGradient:
         beta1: float = 0.9,
         beta2: float = 0.999,
         averaging: float = 0.98,
+        device: str | None = None,
     ) -> None:
+        self._place = place_of(device)
         start = check_mean(mean)
         low, high = _LIMITS
         _check_range("mean", start, -high, high)
@@ -335,7 +341,7 @@ class RankGradient:
             average=zeros,
             first_moment=zeros,
             second_moment=zeros,
-            generator=generator_state(new_generator(seed)),
+            generator=self._place.generator_state(self._place.new_generator(seed)),
         )
 
     def __repr__(self) -> str:
@@ -390,22 +396,23 @@ class RankGradient:
         """Number of `tell` calls done."""
         return self._state.epoch
 
-    def ask(self) -> NDArray[np.float32]:
+    def ask(self) -> Any:
         """Return the population of this epoch.
 
         Returns
         -------
         float32 ndarray of shape (population_size, n_parameters)
             The candidates, one per row; row i + population_size/2 mirrors row i at
-            the mean. Asking again before `tell` returns the same population.
+            the mean. A tensor if a device was given. Asking again before `tell`
+            returns the same population.
         """
-        state = self._state
+        state, place = self._state, self._place
         pending = state.pending
         if pending is None:
-            generator = generator_from_state(state.generator)
+            generator = place.generator_from_state(state.generator)
             shape = (self.population_size // 2, self.n_parameters)
             directions = generator.standard_normal(shape, dtype=np.float32)
-            pending = _Pending(directions, generator_state(generator))
+            pending = _Pending(directions, place.generator_state(generator))
             self._state = replace(state, pending=pending)
         return self._candidates(state.mean, pending.directions)
 
@@ -421,7 +428,7 @@ class RankGradient:
         state, settings = self._state, self._settings
         if state.pending is None:
             raise RuntimeError("tell() needs a population: call ask() first.")
-        g = _gradient(state.pending.directions, ranked)
+        g = _gradient(state.pending.directions, ranked, self._place)
         first = _averaged(state.first_moment, g, settings.beta1)
         second = _averaged(state.second_moment, g**2, settings.beta2)
         mean = self._update_mean(state, first, second)
@@ -482,6 +489,7 @@ class RankGradient:
         check_kind(state, cls.kind, cls.__name__)
         mean = check_mean(state.get("mean", ()))
         shape = mean.shape
+        drawn_from = read_mapping(state, "generator")
         strategy = cls(
             mean,
             read_number(state, "sigma"),
@@ -494,32 +502,34 @@ class RankGradient:
             beta1=read_number(state, "beta1"),
             beta2=read_number(state, "beta2"),
             averaging=read_number(state, "averaging"),
+            device=read_device(drawn_from),
         )
         second_moment = read_array(state, "second_moment", shape)
         if (second_moment < 0).any():
             raise ValueError("The state is damaged: a second moment is negative.")
-        generator = generator_from_state(read_mapping(state, "generator"))
+        generator = strategy._place.generator_from_state(drawn_from)
         strategy._state = replace(
             strategy._state,
             epoch=read_integer(state, "epoch"),
             average=read_array(state, "average", shape),
             first_moment=read_array(state, "first_moment", shape),
             second_moment=second_moment,
-            generator=generator_state(generator),
+            generator=strategy._place.generator_state(generator),
         )
         return strategy
 
-    def _candidates(
-        self, mean: NDArray[np.float64], directions: NDArray[np.float32]
-    ) -> NDArray[np.float32]:
+    def _candidates(self, mean: NDArray[np.float64], directions: Any) -> Any:
         """Return the pairs around the mean; no other array is as large."""
-        centre = mean.astype(np.float32)
+        place, half = self._place, len(directions)
+        centre = place.put(mean.astype(np.float32))
         spread = (self._settings.sigma * self._settings.scale).astype(np.float32)
-        population = np.empty((self.population_size, mean.size), dtype=np.float32)
-        plus, minus = np.split(population, 2)
-        np.multiply(directions, spread, out=plus)
-        np.subtract(centre, plus, out=minus)
-        np.add(centre, plus, out=plus)
+        population = place.empty((2 * half, mean.size), np.float32)
+        plus, minus = population[:half], population[half:]
+        plus[:] = directions
+        plus *= place.put(spread)
+        minus[:] = centre
+        minus -= plus
+        plus += centre
         return population
 
     def _update_mean(

@@ -35,6 +35,9 @@ class RankOneCMA(BaseCMA[FactoredCovariance]):
         Candidates per epoch, at least 2; None for 4 + ⌊3 ln n⌋.
     seed : int or numpy.random.SeedSequence, default=None
         Seed of the strategy's own generator. None takes one from the system.
+    device : str, default=None
+        Where populations are drawn and live, as PyTorch calls it: "cuda", "cuda:1".
+        None is the host's memory. A seed gives other numbers on a device.
 
     Attributes
     ----------
@@ -88,11 +91,9 @@ class RankOneCMA(BaseCMA[FactoredCovariance]):
         return replace(super()._make_constants(n, population_size), c_mu=0.0)
 
     def _initial_covariance(self, n: int) -> FactoredCovariance:
-        return FactoredCovariance.identity(n)
+        return FactoredCovariance.identity(n, self._place)
 
-    def _sample(
-        self, covariance: FactoredCovariance, generator: np.random.Generator
-    ) -> NDArray[np.float64]:
+    def _sample(self, covariance: FactoredCovariance, generator: Any) -> Any:
         return covariance.sample(generator, self.population_size)
 
     def _whiten(
@@ -104,7 +105,7 @@ class RankOneCMA(BaseCMA[FactoredCovariance]):
         self,
         covariance: FactoredCovariance,
         path_c: NDArray[np.float64],
-        parents: NDArray[np.float64],
+        parents: Any,
         h_sigma: bool,
         epoch: int,
     ) -> FactoredCovariance:
@@ -113,8 +114,7 @@ class RankOneCMA(BaseCMA[FactoredCovariance]):
     def _covariance_to_dict(self, covariance: FactoredCovariance) -> dict[str, Any]:
         return covariance.to_dict()
 
-    @classmethod
     def _covariance_from_dict(
-        cls, state: Mapping[str, Any], n: int
+        self, state: Mapping[str, Any], n: int
     ) -> FactoredCovariance:
-        return FactoredCovariance.from_dict(state, n)
+        return FactoredCovariance.from_dict(state, n, self._place)

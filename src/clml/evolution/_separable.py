@@ -30,6 +30,9 @@ class SeparableCMA(BaseCMA[NDArray[np.float64]]):
         Candidates per epoch, at least 2; None for 4 + ⌊3 ln n⌋.
     seed : int or numpy.random.SeedSequence, default=None
         Seed of the strategy's own generator. None takes one from the system.
+    device : str, default=None
+        Where populations are drawn and live, as PyTorch calls it: "cuda", "cuda:1".
+        None is the host's memory. A seed gives other numbers on a device.
 
     Attributes
     ----------
@@ -78,11 +81,9 @@ class SeparableCMA(BaseCMA[NDArray[np.float64]]):
     def _initial_covariance(self, n: int) -> NDArray[np.float64]:
         return np.ones(n)
 
-    def _sample(
-        self, covariance: NDArray[np.float64], generator: np.random.Generator
-    ) -> NDArray[np.float64]:
+    def _sample(self, covariance: NDArray[np.float64], generator: Any) -> Any:
         shape = (self.population_size, covariance.size)
-        return generator.standard_normal(shape) * np.sqrt(covariance)
+        return generator.standard_normal(shape) * self._place.put(np.sqrt(covariance))
 
     def _whiten(
         self, covariance: NDArray[np.float64], step: NDArray[np.float64]
@@ -93,15 +94,16 @@ class SeparableCMA(BaseCMA[NDArray[np.float64]]):
         self,
         covariance: NDArray[np.float64],
         path_c: NDArray[np.float64],
-        parents: NDArray[np.float64],
+        parents: Any,
         h_sigma: bool,
         epoch: int,
     ) -> NDArray[np.float64]:
-        constants = self._constants
+        constants, place = self._constants, self._place
+        squares = place.get(place.put(constants.weights) @ parents**2)
         updated = (  # the diagonal of (eq. 47)
             self._decay(h_sigma) * covariance
             + constants.c_1 * path_c**2
-            + constants.c_mu * (constants.weights @ parents**2)
+            + constants.c_mu * squares
         )
         # A coordinate without any effect may shrink until it underflows; it must
         # stay divisible.
@@ -110,9 +112,8 @@ class SeparableCMA(BaseCMA[NDArray[np.float64]]):
     def _covariance_to_dict(self, covariance: NDArray[np.float64]) -> dict[str, Any]:
         return {"variances": covariance.copy()}
 
-    @classmethod
     def _covariance_from_dict(
-        cls, state: Mapping[str, Any], n: int
+        self, state: Mapping[str, Any], n: int
     ) -> NDArray[np.float64]:
         variances = read_array(state, "variances", (n,))
         if (variances <= 0).any():

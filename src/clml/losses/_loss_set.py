@@ -26,6 +26,27 @@ _RANKING = {"lrap", "ranking", "coverage", "one_error"}
 _PROBABILITY = {"cross_entropy", "row_log_loss"}
 
 
+@dataclass(frozen=True)
+class Needs:
+    """Which groups of statistics some losses need beside decisions.
+
+    Attributes
+    ----------
+    lrap, order, example, probability, labels : bool
+        LRAP, other statistics of the order, those of single rows, of probabilities,
+        and of labels.
+    host : bool
+        Whether there are others: of a user, or counts among the highest labels.
+    """
+
+    lrap: bool
+    order: bool
+    example: bool
+    probability: bool
+    labels: bool
+    host: bool
+
+
 @dataclass
 class Statistics:
     """Weighted sums of row statistics for a population, over some rows.
@@ -129,17 +150,29 @@ class LossSet:
         )
 
     @property
+    def needs(self) -> Needs:
+        """Which groups of statistics the losses need."""
+        needed = self._needed.keys()
+        return Needs(
+            lrap="lrap" in needed,
+            order=bool((_RANKING - {"lrap"}) & needed),
+            example=self._want_example,
+            probability=self._want_probability,
+            labels=self._want_labels,
+            host=bool(self._own) or bool(len(self._ks)),
+        )
+
+    @property
     def lane_statistics(self) -> tuple[bool, bool, bool, bool] | None:
         """What to count for candidates in lanes, or None if that is not all.
 
         LRAP, other rankings, statistics of single rows, and of labels: see
         ``_lane_kernels``.
         """
-        if self._own or self._want_probability or len(self._ks) or not self._needed:
+        needs = self.needs
+        if needs.host or needs.probability or not self._needed:
             return None
-        want_order = bool((_RANKING - {"lrap"}) & self._needed.keys())
-        want_lrap = "lrap" in self._needed
-        return want_lrap, want_order, self._want_example, self._want_labels
+        return needs.lrap, needs.order, needs.example, needs.labels
 
     def new_lane_totals(
         self,

@@ -1,0 +1,267 @@
+"""What the logits of single rows come to, in PyTorch, and their sums in row order.
+
+The plain path of the device engine and the twin of its fused kernels. Counts and ratios
+are those of ``losses._kernels``, added in the same order: the same logits give the same
+sums, bit for bit, on the host and on a device. (Logarithms of probabilities are the
+device's own and agree to rounding.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._torch import import_torch
+from ..losses import RowTargets
+from ..losses import _kernels as columns
+from ._blocks import SHARD_ROWS
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Wants:
+    """Which groups of statistics are asked for; decisions always are."""
+
+    lrap: bool = False
+    order: bool = False
+    example: bool = False
+    labels: bool = False
+    probability: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceTargets:
+    """``RowTargets`` on a device.
+
+    Attributes
+    ----------
+    dense : uint8 tensor (n, K)
+    indptr, indices : int32 tensors
+    weight : float64 tensor (n,)
+    order : int32 tensor (n,)
+        All rows; within each shard those with fewer relevant labels first.
+    ratios : float64 tensor ((K + 1)²,)
+        All that a rank among relevant labels over a rank may be; see ``_triton``.
+    whole : bool
+        Whether all weights are whole numbers, so that their sums are exact.
+    """
+
+    dense: Tensor
+    indptr: Tensor
+    indices: Tensor
+    weight: Tensor
+    order: Tensor
+    ratios: Tensor
+    whole: bool
+
+    @classmethod
+    def put(cls, targets: RowTargets, device: Any) -> DeviceTargets:
+        """Copy targets to a device."""
+        torch = import_torch()
+        n_relevant = np.diff(targets.indptr)
+        shard = np.arange(targets.n_rows) // SHARD_ROWS
+        order = np.lexsort((n_relevant, shard)).astype(np.int32)
+        ranks = np.arange(targets.n_labels + 1, dtype=np.float64)
+        ratios = ranks / np.maximum(ranks, 1)[:, None]  # [rank, rank among relevant]
+        arrays = (*targets.arrays, order, ratios.ravel())
+        whole = bool((targets.weight == np.rint(targets.weight)).all())
+        return cls(*(torch.as_tensor(a, device=device) for a in arrays), whole=whole)
+
+    def between(self, start: int, stop: int) -> DeviceTargets:
+        """Return the targets of rows ``start`` to ``stop``; positions stay global."""
+        return replace(
+            self,
+            dense=self.dense[start:stop],
+            indptr=self.indptr[start : stop + 1],
+            weight=self.weight[start:stop],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class RowStatistics:
+    """What each row comes to for each candidate, tensors (rows, candidates).
+
+    Attributes
+    ----------
+    decisions : int32
+        Labels decided for, plus 2048 times the relevant ones among them; −1 where a
+        score is NaN.
+    lrap, ranking : float64 or None
+        The row's precision and ranking loss, times its weight.
+    coverage, topped : int16 and int8, or None
+        Lowest rank of a relevant label, and whether a relevant label is on top.
+    """
+
+    decisions: Tensor
+    lrap: Tensor | None = None
+    ranking: Tensor | None = None
+    coverage: Tensor | None = None
+    topped: Tensor | None = None
+
+    @classmethod
+    def empty(cls, shape: tuple[int, int], wants: Wants, device: Any) -> RowStatistics:
+        """Return room for the statistics of (rows, candidates)."""
+        torch = import_torch()
+
+        def room(kind: Any, wanted: bool = True) -> Any:
+            return torch.empty(shape, dtype=kind, device=device) if wanted else None
+
+        return cls(
+            room(torch.int32),
+            room(torch.float64, wants.lrap),
+            room(torch.float64, wants.order),
+            room(torch.int16, wants.order),
+            room(torch.int8, wants.order),
+        )
+
+
+def count_rows(
+    logits: Tensor, targets: DeviceTargets, threshold: float, wants: Wants
+) -> RowStatistics:
+    """Count what the logits (candidates, rows, K) come to."""
+    torch = import_torch()
+    logits = logits.transpose(0, 1)
+    truth = targets.dense.bool()[:, None]
+    decided = logits > threshold
+    n_rows, n_candidates, _ = logits.shape
+    found = RowStatistics.empty((n_rows, n_candidates), wants, logits.device)
+    hits = (decided & truth).sum(dim=2)
+    found.decisions[:] = decided.sum(dim=2) + 2048 * hits
+    found.decisions[logits.isnan().any(dim=2)] = -1
+    if not (wants.lrap or wants.order):
+        return found
+    start = targets.indptr[:-1].long()
+    n_relevant = targets.indptr.diff().long()
+    shape = (n_rows, n_candidates)
+    precision = torch.zeros(shape, dtype=torch.float64, device=logits.device)
+    swapped, coverage, topped = (
+        torch.zeros(shape, dtype=torch.int64, device=logits.device) for _ in range(3)
+    )
+    for j in range(int(n_relevant.max())):
+        has = (j < n_relevant).nonzero()[:, 0]
+        label = targets.indices[start[has] + j].long()
+        scores = logits[has]
+        limit = scores.gather(2, label[:, None, None].expand(-1, n_candidates, 1))
+        at_least = scores >= limit
+        rank = at_least.sum(dim=2)
+        own = (at_least & truth[has]).sum(dim=2)
+        precision[has] += own.double() / rank.double()
+        swapped[has] += rank - own
+        coverage[has] = torch.maximum(coverage[has], rank)
+        topped[has] |= rank == own
+    n_labels = targets.dense.shape[1]
+    trivial = ((n_relevant == 0) | (n_relevant == n_labels))[:, None]
+    weight, n_relevant = targets.weight[:, None], n_relevant[:, None]
+    if found.lrap is not None:
+        share = precision / torch.where(trivial, 1, n_relevant).double()
+        found.lrap[:] = weight * torch.where(trivial, 1.0, share)
+    if found.ranking is not None:
+        assert found.coverage is not None and found.topped is not None
+        pairs = torch.where(trivial, 1, n_relevant * (n_labels - n_relevant))
+        share = weight * (swapped.double() / pairs.double())
+        found.ranking[:] = torch.where(trivial, 0.0, share)
+        found.coverage[:] = coverage
+        found.topped[:] = topped
+    return found
+
+
+def sum_shards(rows: RowStatistics, targets: DeviceTargets, wants: Wants) -> Tensor:
+    """Return the sums (shards, columns, candidates) of rows from a shard's start on.
+
+    The columns are the first eleven of ``losses._kernels``.
+    """
+    torch = import_torch()
+    weight = targets.weight[:, None]
+    n_relevant = targets.indptr.diff().double()[:, None]
+    predicted = (rows.decisions & 2047).double()
+    hits = (rows.decisions >> 11).double()
+    size = predicted + n_relevant
+    wrong = size - 2 * hits
+    values: dict[int, Tensor] = {
+        columns.WRONG: weight * wrong,
+        columns.HITS: weight * hits,
+        columns.PREDICTED: weight * predicted,
+        columns.RELEVANT: (weight * n_relevant).expand_as(hits),
+    }
+    if wants.example:
+        some = hits > 0
+        of_all = hits / torch.where(some, size - hits, 1.0)
+        of_both = 2 * hits / torch.where(some, size, 1.0)
+        values[columns.SUBSET] = torch.where(wrong > 0, weight, 0.0)
+        values[columns.JACCARD] = torch.where(some, weight * of_all, 0.0)
+        values[columns.EXAMPLE_F1] = torch.where(some, weight * of_both, 0.0)
+    if rows.lrap is not None:
+        values[columns.LRAP] = rows.lrap
+    if rows.ranking is not None:
+        assert rows.coverage is not None and rows.topped is not None
+        values[columns.RANKING] = rows.ranking
+        values[columns.COVERAGE] = weight * rows.coverage.double()
+        values[columns.ONE_ERROR] = torch.where(rows.topped == 0, weight, 0.0)
+    wanted = sorted(values)
+    stack = torch.stack([values[c] for c in wanted])
+    stack = torch.where(weight > 0, stack, 0.0)  # also of rows that are not defined
+    sums = ordered_sums(stack.transpose(1, 2))
+    undefined = ((rows.decisions < 0) & (weight > 0)).any(dim=0)
+    out = sums.new_zeros((columns.CROSS_ENTROPY, *sums.shape[1:]))
+    out[wanted] = sums
+    out[:, undefined] = torch.nan
+    return out.permute(2, 0, 1)
+
+
+def ordered_sums(values: Tensor) -> Tensor:
+    """Return the sums (..., shards) of values (..., rows), added in the rows' order."""
+    torch = import_torch()
+    by_shard = _by_shard(values)
+    if values.device.type == "cpu":
+        # NumPy adds one after the other; a device has its own ideas.
+        added = np.add.accumulate(by_shard.numpy(), axis=-1)
+        return torch.from_numpy(added[..., -1].copy())
+    sums = torch.zeros_like(by_shard[..., 0])
+    for i in range(min(SHARD_ROWS, values.shape[-1])):
+        sums += by_shard[..., i]
+    return sums
+
+
+def _by_shard(values: Tensor) -> Tensor:
+    """Return values (..., rows) as (..., shards, rows of one), zeros at the end."""
+    torch = import_torch()
+    missing = -values.shape[-1] % SHARD_ROWS
+    padded = torch.nn.functional.pad(values, (0, missing))
+    return padded.unflatten(-1, (-1, SHARD_ROWS))
+
+
+def label_sums(logits: Tensor, targets: DeviceTargets, threshold: float) -> Tensor:
+    """Return hits, predictions and relevance by label, (shards, 3, candidates, K)."""
+    torch = import_torch()
+    truth = targets.dense.double()
+    weight = targets.weight[:, None]
+    decided = (logits > threshold).double()
+    relevant = (weight * truth).expand_as(decided)
+    values = torch.stack([weight * decided * truth, weight * decided, relevant])
+    values = values.transpose(2, 3)  # rows last
+    undefined = (logits.isnan().any(dim=2) & (targets.weight > 0)).any(dim=1)
+    values[:, undefined] = torch.nan
+    if not targets.whole:
+        return ordered_sums(values).permute(3, 0, 1, 2)
+    # Whole numbers may be added in any order.
+    return _by_shard(values).sum(dim=-1).permute(3, 0, 1, 2)
+
+
+def probability_sums(logits: Tensor, targets: DeviceTargets) -> Tensor:
+    """Return cross-entropy and the rows' log loss, (shards, 2, candidates)."""
+    torch = import_torch()
+    functional = torch.nn.functional
+    z = logits.double()
+    truth = targets.dense.bool()
+    entropy = -torch.where(truth, functional.logsigmoid(z), functional.logsigmoid(-z))
+    log_p = functional.logsigmoid(z)
+    own = torch.where(truth, log_p.logsumexp(dim=2, keepdim=True) - log_p, 0.0)
+    values = torch.stack([entropy.sum(dim=2), own.sum(dim=2)])
+    values = torch.where(targets.weight > 0, targets.weight * values, 0.0)
+    undefined = (logits.isnan().any(dim=2) & (targets.weight > 0)).any(dim=1)
+    values[:, undefined] = torch.nan
+    return ordered_sums(values).permute(2, 0, 1)

@@ -1,0 +1,298 @@
+"""The engine of a device: PyTorch products, and Triton kernels where there are any."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._torch import find_device, import_torch
+from ..losses import LossSet, RowTargets, Statistics, Totals, get_losses
+from ..network import Layout, Scaling
+from ..network._kernels import TINY
+from . import _row_statistics as plain
+from ._blocks import SHARD_ROWS, check_shapes
+from ._device_rows import DeviceRows, DeviceWeights
+from ._row_statistics import DeviceTargets, Wants
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+# Candidates of one first product.
+_BLOCK_CANDIDATES = 320
+# What the arrays of one block of rows may take.
+_BLOCK_BYTES = 256 << 20
+
+
+class TorchEngine:
+    """Evaluates populations on rows held in a device's memory.
+
+    Where Triton is installed and the device is a GPU, everything after the first
+    product is one fused kernel; elsewhere plain PyTorch computes the same.
+
+    Parameters
+    ----------
+    layout : Layout
+    X : array or CSR matrix (rows, D)
+    targets : RowTargets
+        The labels and weights of the rows.
+    losses : sequence of losses
+    scaling : Scaling, default=None
+    device : str or torch.device, default="auto"
+        "auto" is a GPU where there is one.
+    dtype : numpy dtype, default=float32
+        Of the arithmetic; statistics are summed in float64.
+    fused : bool, default=None
+        Whether the fused kernels are used; None where they can be.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from clml.engine import TorchEngine
+    >>> from clml.losses import RowTargets
+    >>> from clml.network import Layout
+    >>> layout = Layout(n_features=3, n_labels=2, embedding_dim=4)
+    >>> targets = RowTargets.from_indicator([[1, 0], [1, 1], [0, 1]])
+    >>> engine = TorchEngine(layout, np.eye(3), targets, device="cpu")
+    >>> engine.losses(np.zeros((5, layout.size), dtype=np.float32)).shape
+    (5, 3)
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        X: Any,
+        targets: RowTargets,
+        losses: Any = ("hamming", "lrap", "micro_f1"),
+        *,
+        scaling: Scaling | None = None,
+        device: Any = "auto",
+        dtype: type = np.float32,
+        fused: bool | None = None,
+    ):
+        check_shapes(layout, X, targets)
+        self.layout = layout
+        self.targets = targets
+        self.device = find_device(str(device))
+        self.loss_set = LossSet(get_losses(losses), layout.n_labels)
+        self._dtype = dtype
+        self._rows = DeviceRows.put(X, scaling, dtype, self.device)
+        self._device_targets = DeviceTargets.put(targets, self.device)
+        self._kernels = None
+        if fused or (fused is None and self.device.type == "cuda"):
+            self._kernels = _kernels_for(layout, dtype, required=bool(fused))
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self._rows.n_rows
+
+    def with_losses(self, losses: Any) -> Self:
+        """Return an engine on the same rows for other losses; the rows are shared."""
+        other = copy.copy(self)
+        other.loss_set = LossSet(get_losses(losses), self.layout.n_labels)
+        return other
+
+    def with_targets(self, targets: RowTargets) -> Self:
+        """Return an engine on the same rows with other labels or row weights."""
+        other = copy.copy(self)
+        other.targets = targets
+        other._device_targets = DeviceTargets.put(targets, self.device)
+        return other
+
+    def take(self, rows: NDArray[np.integer]) -> Self:
+        """Return an engine on some of the rows alone."""
+        other = self.with_targets(self.targets.take(rows))
+        other._rows = self._rows.take(rows)
+        return other
+
+    def losses(self, thetas: Any) -> NDArray[np.float64]:
+        """Return the losses (population, o) of candidates (population, n)."""
+        return self.loss_set.close(self.evaluate(thetas))
+
+    def evaluate(self, thetas: Any) -> Statistics:
+        """Return the statistics of candidates (population, n), a tensor or an array."""
+        thetas = self._put(thetas)
+        totals = self.loss_set.new_totals(len(thetas))
+        found: dict[str, list[NDArray]] = {x.name: [] for x in self._matrix_losses}
+        for where, weights in self._laid_out(thetas):
+            part = self._totals(weights)
+            totals.columns[where] = part.columns
+            totals.labels[where] = part.labels
+            for name, total in totals.own.items():
+                total[where] = part.own[name]
+            if found:
+                logits = self._all_logits(weights)
+                values = self.loss_set.evaluate_matrix_losses(logits, self.targets)
+                for name, value in values.items():
+                    found[name].append(value)
+        statistics = self.loss_set.statistics(totals, float(self.targets.weight.sum()))
+        statistics.matrix_losses = {n: np.concatenate(v) for n, v in found.items()}
+        return statistics
+
+    def scores(self, thetas: Any) -> NDArray:
+        """Return the logits (population, rows, K) of candidates (population, n)."""
+        blocks = self._laid_out(self._put(thetas))
+        return np.concatenate([self._all_logits(weights) for _, weights in blocks])
+
+    @property
+    def _matrix_losses(self) -> tuple[Any, ...]:
+        return self.loss_set.matrix_losses
+
+    def _put(self, thetas: Any) -> Tensor:
+        torch = import_torch()
+        kind = torch.float32 if self._dtype is np.float32 else torch.float64
+        return torch.as_tensor(thetas, dtype=kind, device=self.device)
+
+    def _laid_out(self, thetas: Tensor) -> Iterator[tuple[slice, DeviceWeights]]:
+        """Yield which candidates a block holds, and their weights."""
+        n_blocks = -(-len(thetas) // _BLOCK_CANDIDATES)
+        size = -(-len(thetas) // max(n_blocks, 1))
+        for first in range(0, len(thetas), size):
+            where = slice(first, min(first + size, len(thetas)))
+            yield where, self._rows.lay_out(thetas[where], self.layout)
+
+    def _chunks(self, n_candidates: int) -> Iterator[tuple[int, int]]:
+        """Yield rows from start to stop: whole shards, as many as fit the memory.
+
+        How rows are cut depends on shapes alone, so that results do not depend on
+        what else is in memory.
+        """
+        itemsize = np.dtype(self._dtype).itemsize
+        product = n_candidates * self.layout.embedding_dim * itemsize
+        if self._kernels is None or self._wants is None:
+            product += 8 * n_candidates * self.layout.n_labels * itemsize
+        features = self._rows.bytes_a_row(self._kernels)
+        shards = _BLOCK_BYTES // (SHARD_ROWS * (product + features))
+        step = max(1, shards) * SHARD_ROWS
+        for start in range(0, self.n_rows, step):
+            yield start, min(start + step, self.n_rows)
+
+    @property
+    def _wants(self) -> Wants | None:
+        """What the fused kernels count; None if that is not all that is asked for."""
+        lanes = self.loss_set.lane_statistics
+        if lanes is None or lanes[3]:
+            return None
+        lrap, order, example, _ = lanes
+        return Wants(lrap=lrap, order=order, example=example)
+
+    def _totals(self, weights: DeviceWeights) -> Totals:
+        wants = self._wants
+        if self._kernels is None or wants is None:
+            return self._plain_totals(weights)
+        parts = []
+        for start, stop in self._chunks(weights.n_candidates):
+            product = self._rows.product(weights, start, stop, self._kernels)
+            rows = self._kernels.count_rows(
+                product,
+                weights,
+                self._device_targets,
+                start,
+                self.loss_set.threshold,
+                wants,
+            )
+            parts.append(
+                self._kernels.sum_shards(rows, self._device_targets, start, wants)
+            )
+        return self._closed(weights.n_candidates, parts)
+
+    def _plain_totals(self, weights: DeviceWeights) -> Totals:
+        """Sum the statistics of all rows from logits in memory, chunk by chunk."""
+        torch = import_torch()
+        needs = self.loss_set.needs
+        wants = Wants(needs.lrap, needs.order, needs.example, needs.labels)
+        parts, labels = [], []
+        totals = self.loss_set.new_totals(weights.n_candidates)
+        for start, stop in self._chunks(weights.n_candidates):
+            logits = self._logits(weights, start, stop)
+            if needs.host:  # statistics that only the host knows
+                self._accumulate_on_host(totals, logits.cpu().numpy(), start)
+                continue
+            targets = self._device_targets.between(start, stop)
+            threshold = self.loss_set.threshold
+            rows = plain.count_rows(logits, targets, threshold, wants)
+            sums = plain.sum_shards(rows, targets, wants)
+            if needs.probability:
+                sums = torch.cat([sums, plain.probability_sums(logits, targets)], dim=1)
+            parts.append(sums)
+            if needs.labels:
+                labels.append(plain.label_sums(logits, targets, threshold))
+        if needs.host:
+            return totals
+        return self._closed(weights.n_candidates, parts, labels)
+
+    def _accumulate_on_host(self, totals: Totals, logits: NDArray, start: int) -> None:
+        """Add what logits (candidates, rows, K) come to, shard by shard."""
+        for first in range(0, logits.shape[1], SHARD_ROWS):
+            shard = self.loss_set.new_totals(len(logits))
+            scores = np.ascontiguousarray(logits[:, first : first + SHARD_ROWS])
+            self.loss_set.accumulate(shard, scores, self.targets, start + first)
+            totals.add(shard)
+
+    def _closed(
+        self, n_candidates: int, parts: list[Tensor], labels: Sequence[Tensor] = ()
+    ) -> Totals:
+        """Add shards (shards, columns, candidates) in their order, on the host."""
+        torch = import_torch()
+        totals = self.loss_set.new_totals(n_candidates)
+        for shard in torch.cat(parts).cpu().numpy():
+            totals.columns[:, : len(shard)] += shard.T
+        if labels:
+            for shard in torch.cat(labels).cpu().numpy():
+                totals.labels += shard.transpose(1, 0, 2)
+        return totals
+
+    def _logits(self, weights: DeviceWeights, start: int, stop: int) -> Tensor:
+        """Return the logits (candidates, rows, K) of some rows."""
+        torch = import_torch()
+        product = self._rows.product(weights, start, stop, self._kernels)
+        if self._kernels is not None:
+            shape = (weights.n_candidates, stop - start, self.layout.n_labels)
+            logits = torch.empty(shape, dtype=product.dtype, device=self.device)
+            self._kernels.count_rows(
+                product, weights, self._device_targets, start, 0.0, Wants(), logits
+            )
+            return logits
+        hidden = _activated((product + weights.bias).transpose(0, 1))
+        for layer in range(weights.hidden.shape[1]):
+            matrix = weights.hidden[:, layer]
+            hidden = _activated(torch.baddbmm(matrix[:, -1:], hidden, matrix[:, :-1]))
+        return torch.baddbmm(weights.last[:, -1:], hidden, weights.last[:, :-1])
+
+    def _all_logits(self, weights: DeviceWeights) -> NDArray:
+        shape = (weights.n_candidates, self.n_rows, self.layout.n_labels)
+        logits: NDArray = np.empty(shape, dtype=self._dtype)
+        for start, stop in self._chunks(weights.n_candidates):
+            logits[:, start:stop] = self._logits(weights, start, stop).cpu().numpy()
+        return logits
+
+
+def _activated(values: Tensor) -> Tensor:
+    """Standardise over the last axis and apply the sigmoid: ``network.activate``."""
+    torch = import_torch()
+    # From the first entry on, so that the mean of equal entries is exact.
+    distance = values - values[..., :1]
+    distance = distance - distance.mean(dim=-1, keepdim=True)
+    deviation = distance.square().mean(dim=-1, keepdim=True).sqrt()
+    return torch.sigmoid(distance / (deviation + TINY))
+
+
+def _kernels_for(layout: Layout, dtype: type, required: bool) -> Any:
+    """Return the module of fused kernels if they serve this layout, else None."""
+    try:
+        from . import _triton
+    except ImportError:
+        if required:
+            raise
+        return None
+    if dtype is np.float32 and _triton.is_supported(
+        layout.embedding_dim, layout.n_labels
+    ):
+        return _triton
+    if required:
+        raise ValueError(f"The fused kernels do not serve {layout} in {dtype}.")
+    return None
