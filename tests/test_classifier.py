@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn import config_context
 from sklearn.base import clone
+from sklearn.datasets import make_multilabel_classification
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
@@ -800,3 +801,34 @@ def test_a_loss_outside_its_range_is_named(small_data):
 def test_losses_as_one_string():
     with pytest.raises(TypeError, match=r"such as \('hamming', 'lrap'\)"):
         quick(losses="hamming").fit(X_OK, Y_OK)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"covariance": "separable"},
+        {"covariance": "full", "embedding_dim": 3},
+        {"search": "rank_gradient", "population_size": 20},
+        {"evolve": "last", "init": "surrogate"},
+        {"n_members": 2},
+    ],
+    ids=str,
+)
+def test_populations_in_pytorch(settings):
+    X, Y = make_multilabel_classification(80, 6, n_classes=3, random_state=0)
+    settings = {**PAPER_SETTINGS, "max_epochs": 4, **settings, "random_state": 0}
+    clf = CLMLClassifier(**settings, engine="torch").fit(X, Y)
+    twin = CLMLClassifier(**settings, engine="torch", device="cpu").fit(X, Y)
+    assert np.array_equal(clf.theta_, twin.theta_)
+    assert clf.predict(X).shape == Y.shape
+    if settings["covariance"] == "full":  # drawn on the host in either case
+        on_cpu = CLMLClassifier(**settings).fit(X, Y)
+        np.testing.assert_allclose(clf.theta_, on_cpu.theta_, atol=1e-6)
+
+
+def test_engine_and_device_must_agree():
+    X, Y = make_multilabel_classification(40, 5, n_classes=3, random_state=0)
+    clf = CLMLClassifier(**PAPER_SETTINGS, device="abacus")
+    with pytest.raises(ValueError, match="device must be"):
+        clf.fit(X, Y)

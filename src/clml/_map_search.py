@@ -220,7 +220,7 @@ class MapSearch:
             np.empty((0, self._n_losses)),
             maps[:0],  # type: ignore[arg-type]
         )
-        losses, front = archive.updated(self.judge.losses(maps), maps).front()  # type: ignore[arg-type]
+        losses, front = archive.updated(self.judge.losses(maps), maps).front()
         return losses, front.astype(np.float64, copy=False)
 
     def _judged_on_halves(self) -> NDArray[np.float64]:

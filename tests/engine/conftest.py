@@ -1,6 +1,13 @@
+import os
+
 import pytest
+import torch
 
 from clml.engine import _numpy
+
+# Read when Triton is first imported: its kernels run without a GPU too, slowly.
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"
 
 
 @pytest.fixture(autouse=True)

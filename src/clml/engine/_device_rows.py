@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -33,6 +33,7 @@ class DeviceWeights:
     first : tensor (D, at least candidates · C)
         The first layers side by side, without their bias, and some zeros.
     bias : tensor (candidates, C)
+        Zero where it is a last row of ``first``: see ``DeviceRows``.
     hidden : tensor (candidates, n_layers, C + 1, C)
     last : tensor (candidates, C + 1, K)
     """
@@ -172,22 +173,32 @@ class DeviceRows:
         index = torch.as_tensor(rows, device=self.sparse.values.device)
         return replace(self, sparse=self.sparse.take(index), n_rows=n)
 
+    @property
+    def _cancels(self) -> bool:
+        """Whether the product and the bias nearly cancel: both are then float64."""
+        return self.sparse is not None and self.sparse.values.dtype != self.kind
+
     def lay_out(self, thetas: Tensor, layout: Layout) -> DeviceWeights:
         """Lay out the weights of candidates (p, n) for these rows."""
         torch = import_torch()
-        first, *later = layout.matrices(thetas)
+        found: list[Any] = layout.matrices(cast(Any, thetas))
+        first, *later = found
         kind = self.kind
         if self.sparse is not None:
             first, kind = self._folded(first), self.sparse.values.dtype
         p, d, c = first.shape
-        rows = d - 1 if self.dense is None else self.dense.shape[1]
+        bias = first[:, -1].to(self.kind).contiguous()
+        if self._cancels:
+            bias = torch.zeros_like(bias)
+        else:
+            first, d = first[:, :-1], d - 1
+        rows = d if self.dense is None else self.dense.shape[1]
         width = padded(p * c, WIDTH_MULTIPLE)
         matrix = torch.zeros((rows, width), dtype=kind, device=thetas.device)
-        side_by_side = matrix[: d - 1, : p * c].unflatten(1, (p, c))
-        side_by_side[:] = first[:, :-1].transpose(0, 1)
+        matrix[:d, : p * c].unflatten(1, (p, c))[:] = first.transpose(0, 1)
         return DeviceWeights(
             matrix,
-            first[:, -1].to(self.kind).contiguous(),
+            bias,
             torch.stack(later[:-1], dim=1).contiguous(),
             later[-1].contiguous(),
         )
@@ -195,17 +206,19 @@ class DeviceRows:
     def product(
         self, weights: DeviceWeights, start: int, stop: int, kernels: Any
     ) -> Tensor:
-        """Return the first product (rows, candidates, C), without the bias."""
+        """Return the first product (rows, candidates, C), before its bias."""
         if self.dense is not None:
             product = self.dense[start:stop] @ weights.first
         else:
             assert self.sparse is not None
-            if kernels is not None and self.sparse.values.dtype == self.kind:
+            if kernels is not None and not self._cancels:
                 product = kernels.sparse_product(
                     self.sparse, weights.first, start, stop
                 )
             else:
-                x = self.sparse.densified(start, stop, self.n_features)
+                x = self.sparse.densified(start, stop, len(weights.first))
+                if self._cancels:
+                    x[:, -1] = 1  # meets the bias
                 product = (x @ weights.first).to(self.kind)
         p, c = weights.bias.shape
         return product[:, : p * c].unflatten(1, (p, c))

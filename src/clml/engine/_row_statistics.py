@@ -8,6 +8,7 @@ device's own and agree to rounding.)
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,9 @@ from ._blocks import SHARD_ROWS
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+#: Adds values (..., n) in their order, so many together: ``ordered_sums``.
+Add = Callable[..., Any]
 
 
 @dataclass(frozen=True)
@@ -69,7 +73,10 @@ class DeviceTargets:
         ratios = ranks / np.maximum(ranks, 1)[:, None]  # [rank, rank among relevant]
         arrays = (*targets.arrays, order, ratios.ravel())
         whole = bool((targets.weight == np.rint(targets.weight)).all())
-        return cls(*(torch.as_tensor(a, device=device) for a in arrays), whole=whole)
+        dense, indptr, indices, weight, order, ratios = (
+            torch.as_tensor(array, device=device) for array in arrays
+        )
+        return cls(dense, indptr, indices, weight, order, ratios, whole)
 
     def between(self, start: int, stop: int) -> DeviceTargets:
         """Return the targets of rows ``start`` to ``stop``; positions stay global."""
@@ -169,10 +176,13 @@ def count_rows(
     return found
 
 
-def sum_shards(rows: RowStatistics, targets: DeviceTargets, wants: Wants) -> Tensor:
+def sum_shards(
+    rows: RowStatistics, targets: DeviceTargets, wants: Wants, add: Add
+) -> Tensor:
     """Return the sums (shards, columns, candidates) of rows from a shard's start on.
 
-    The columns are the first eleven of ``losses._kernels``.
+    The columns are the first eleven of ``losses._kernels``. ``add`` is
+    ``ordered_sums``, or what does the same on a device.
     """
     torch = import_torch()
     weight = targets.weight[:, None]
@@ -204,7 +214,7 @@ def sum_shards(rows: RowStatistics, targets: DeviceTargets, wants: Wants) -> Ten
     wanted = sorted(values)
     stack = torch.stack([values[c] for c in wanted])
     stack = torch.where(weight > 0, stack, 0.0)  # also of rows that are not defined
-    sums = ordered_sums(stack.transpose(1, 2))
+    sums = add(stack.transpose(1, 2))
     undefined = ((rows.decisions < 0) & (weight > 0)).any(dim=0)
     out = sums.new_zeros((columns.CROSS_ENTROPY, *sums.shape[1:]))
     out[wanted] = sums
@@ -212,29 +222,31 @@ def sum_shards(rows: RowStatistics, targets: DeviceTargets, wants: Wants) -> Ten
     return out.permute(2, 0, 1)
 
 
-def ordered_sums(values: Tensor) -> Tensor:
-    """Return the sums (..., shards) of values (..., rows), added in the rows' order."""
+def ordered_sums(values: Tensor, together: int = SHARD_ROWS) -> Tensor:
+    """Return the sums (..., parts) of so many values (..., n) each, added in order."""
     torch = import_torch()
-    by_shard = _by_shard(values)
+    parts = _cut(values, together)
     if values.device.type == "cpu":
         # NumPy adds one after the other; a device has its own ideas.
-        added = np.add.accumulate(by_shard.numpy(), axis=-1)
+        added = np.add.accumulate(parts.numpy(), axis=-1)
         return torch.from_numpy(added[..., -1].copy())
-    sums = torch.zeros_like(by_shard[..., 0])
-    for i in range(min(SHARD_ROWS, values.shape[-1])):
-        sums += by_shard[..., i]
+    sums = torch.zeros_like(parts[..., 0])
+    for i in range(min(together, values.shape[-1])):
+        sums += parts[..., i]
     return sums
 
 
-def _by_shard(values: Tensor) -> Tensor:
-    """Return values (..., rows) as (..., shards, rows of one), zeros at the end."""
+def _cut(values: Tensor, together: int) -> Tensor:
+    """Return values (..., n) as (..., parts, together), zeros at the end."""
     torch = import_torch()
-    missing = -values.shape[-1] % SHARD_ROWS
+    missing = -values.shape[-1] % together
     padded = torch.nn.functional.pad(values, (0, missing))
-    return padded.unflatten(-1, (-1, SHARD_ROWS))
+    return padded.unflatten(-1, (-1, together))
 
 
-def label_sums(logits: Tensor, targets: DeviceTargets, threshold: float) -> Tensor:
+def label_sums(
+    logits: Tensor, targets: DeviceTargets, threshold: float, add: Add
+) -> Tensor:
     """Return hits, predictions and relevance by label, (shards, 3, candidates, K)."""
     torch = import_torch()
     truth = targets.dense.double()
@@ -246,12 +258,12 @@ def label_sums(logits: Tensor, targets: DeviceTargets, threshold: float) -> Tens
     undefined = (logits.isnan().any(dim=2) & (targets.weight > 0)).any(dim=1)
     values[:, undefined] = torch.nan
     if not targets.whole:
-        return ordered_sums(values).permute(3, 0, 1, 2)
+        return add(values).permute(3, 0, 1, 2)
     # Whole numbers may be added in any order.
-    return _by_shard(values).sum(dim=-1).permute(3, 0, 1, 2)
+    return _cut(values, SHARD_ROWS).sum(dim=-1).permute(3, 0, 1, 2)
 
 
-def probability_sums(logits: Tensor, targets: DeviceTargets) -> Tensor:
+def probability_sums(logits: Tensor, targets: DeviceTargets, add: Add) -> Tensor:
     """Return cross-entropy and the rows' log loss, (shards, 2, candidates)."""
     torch = import_torch()
     functional = torch.nn.functional
@@ -264,4 +276,4 @@ def probability_sums(logits: Tensor, targets: DeviceTargets) -> Tensor:
     values = torch.where(targets.weight > 0, targets.weight * values, 0.0)
     undefined = (logits.isnan().any(dim=2) & (targets.weight > 0)).any(dim=1)
     values[:, undefined] = torch.nan
-    return ordered_sums(values).permute(2, 0, 1)
+    return add(values).permute(2, 0, 1)

@@ -215,12 +215,13 @@ class TorchEngine:
             targets = self._device_targets.between(start, stop)
             threshold = self.loss_set.threshold
             rows = plain.count_rows(logits, targets, threshold, wants)
-            sums = plain.sum_shards(rows, targets, wants)
+            sums = plain.sum_shards(rows, targets, wants, self._add)
             if needs.probability:
-                sums = torch.cat([sums, plain.probability_sums(logits, targets)], dim=1)
+                probability = plain.probability_sums(logits, targets, self._add)
+                sums = torch.cat([sums, probability], dim=1)
             parts.append(sums)
             if needs.labels:
-                labels.append(plain.label_sums(logits, targets, threshold))
+                labels.append(plain.label_sums(logits, targets, threshold, self._add))
         if needs.host:
             return totals
         return self._closed(weights.n_candidates, parts, labels)
@@ -236,15 +237,22 @@ class TorchEngine:
     def _closed(
         self, n_candidates: int, parts: list[Tensor], labels: Sequence[Tensor] = ()
     ) -> Totals:
-        """Add shards (shards, columns, candidates) in their order, on the host."""
-        torch = import_torch()
+        """Add shards (shards, columns, candidates) in their order."""
         totals = self.loss_set.new_totals(n_candidates)
-        for shard in torch.cat(parts).cpu().numpy():
-            totals.columns[:, : len(shard)] += shard.T
+        columns = self._add_shards(parts)
+        totals.columns[:, : len(columns)] = columns.T
         if labels:
-            for shard in torch.cat(labels).cpu().numpy():
-                totals.labels += shard.transpose(1, 0, 2)
+            totals.labels[:] = self._add_shards(labels).transpose(1, 0, 2)
         return totals
+
+    def _add_shards(self, parts: Sequence[Tensor]) -> NDArray[np.float64]:
+        shards = import_torch().cat(list(parts)).movedim(0, -1)
+        return self._add(shards, shards.shape[-1])[..., 0].cpu().numpy()
+
+    @property
+    def _add(self) -> plain.Add:
+        kernels = self._kernels
+        return plain.ordered_sums if kernels is None else kernels.ordered_sums
 
     def _logits(self, weights: DeviceWeights, start: int, stop: int) -> Tensor:
         """Return the logits (candidates, rows, K) of some rows."""

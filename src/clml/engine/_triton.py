@@ -26,11 +26,11 @@ _MOST_ENTRIES, _MOST_ROWS = 4096, 32
 # Beyond these a row of a block alone is too much, or counts do not fit their bits.
 _MOST_LABELS, _MOST_UNITS = 1000, 256
 # Blocks of rows that share one loading of the candidate's weights.
-_BLOCKS_A_PROGRAM = 8
-_WARPS = 2
+_BLOCKS_A_PROGRAM = 4
+_WARPS = 1
 _PRECISION = "tf32x3"
 # Rows and columns of one program of a sparse product.
-_SPARSE_ROWS, _ENTRIES_AHEAD, _SPARSE_WARPS = 16, 2, 4
+_SPARSE_ROWS, _ENTRIES_AHEAD, _SPARSE_WARPS = 8, 1, 2
 # Candidates summed by one program, a thread each, and rows loaded ahead.
 _SUMMED_TOGETHER, _ROWS_AHEAD = 32, 16
 
@@ -333,6 +333,55 @@ def sparse_product(
         num_warps=_SPARSE_WARPS,
     )
     return out
+
+
+@triton.jit
+def _ordered_sums(
+    values,
+    sums,
+    n_series,
+    n_values,
+    together,
+    n_sums,
+    room: tl.constexpr,
+    ahead: tl.constexpr,
+):
+    """Add values of some series, one after the other."""
+    series = tl.program_id(0) * room + tl.arange(0, room)
+    used = series < n_series
+    first = tl.program_id(1) * together
+    end = tl.minimum(first + together, n_values)
+    values += series.to(tl.int64) * n_values
+    total = tl.zeros((room,), tl.float64)
+    for block in range(first, end, ahead):
+        for i in tl.static_range(ahead):
+            # Beyond the end the last value once more, as 0.
+            place = tl.minimum(block + i, end - 1)
+            value = tl.load(values + place, mask=used, other=0.0)
+            total += tl.where(block + i < end, value, 0.0)
+    place = series.to(tl.int64) * n_sums + tl.program_id(1)
+    tl.store(sums + place, total, mask=used)
+
+
+def ordered_sums(values: torch.Tensor, together: int = SHARD_ROWS) -> torch.Tensor:
+    """Return sums (..., parts) of values (..., n), as the plain ``ordered_sums``."""
+    values = values.contiguous()
+    n_values = values.shape[-1]
+    n_series, n_sums = values[..., 0].numel(), triton.cdiv(n_values, together)
+    sums = values.new_empty((*values.shape[:-1], n_sums))
+    grid = (triton.cdiv(n_series, _SUMMED_TOGETHER), n_sums)
+    _ordered_sums[grid](
+        values,
+        sums,
+        n_series,
+        n_values,
+        together,
+        n_sums,
+        room=_SUMMED_TOGETHER,
+        ahead=_ROWS_AHEAD,
+        num_warps=1,
+    )
+    return sums
 
 
 def is_supported(n_units: int, n_labels: int) -> bool:
