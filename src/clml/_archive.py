@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import itertools
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,8 +27,11 @@ class Archive:
     capacity : int
         Members of the finished front, at least one more than there are losses.
     losses : float64 array (m, o)
-    thetas : float32 array (m, n)
-        The members' loss vectors and weights.
+        The members' loss vectors.
+    weights : tuple of float32 arrays (n,)
+        Their weights, apart: members come and go every epoch, and a copy of all would
+        take longer than much else of it.
+    n_parameters : int
     measure : float
         The largest Lebesgue measure, below the unit vector, that the members have had:
         the little that is lost when some are let go does not count.
@@ -35,14 +39,21 @@ class Archive:
 
     capacity: int
     losses: NDArray[np.float64]
-    thetas: NDArray[np.float32]
+    weights: tuple[NDArray[np.float32], ...]
+    n_parameters: int
     measure: float = 0.0
 
     @classmethod
     def empty(cls, n_losses: int, n_parameters: int, capacity: int) -> Archive:
         """Return an archive without members."""
-        thetas = np.empty((0, n_parameters), dtype=np.float32)
-        return cls(capacity, np.empty((0, n_losses)), thetas)
+        return cls(capacity, np.empty((0, n_losses)), (), n_parameters)
+
+    @property
+    def thetas(self) -> NDArray[np.float32]:
+        """The members' weights as one array (m, n)."""
+        if not self.weights:
+            return np.empty((0, self.n_parameters), dtype=np.float32)
+        return np.stack(self.weights)
 
     def updated(self, losses: NDArray[np.float64], thetas: Any) -> Archive:
         """Return the archive with the candidates that nothing in it dominates."""
@@ -55,25 +66,36 @@ class Archive:
         keep = _first_of_equals(all_losses) & nondominated(all_losses)
         all_losses = all_losses[keep]
         entering = host_rows(thetas, np.flatnonzero(new)[keep[n_old:]])
-        all_thetas = np.concatenate([self.thetas[keep[:n_old]], entering])
+        weights = (
+            *itertools.compress(self.weights, keep[:n_old]),
+            *(theta.copy() for theta in entering),
+        )
         measure = max(self.measure, lebesgue_measure(all_losses))
-        grown = Archive(self.capacity, all_losses, all_thetas, measure)
+        grown = replace(self, losses=all_losses, weights=weights, measure=measure)
         if len(all_losses) <= 2 * self.capacity:
             return grown
-        return Archive(self.capacity, *grown.front(), measure)
+        return grown._of(grown._chosen())
 
     def judged_anew(self, losses: NDArray[np.float64]) -> Archive:
         """Return an archive of the same candidates with new losses (other rows)."""
-        fresh = Archive(self.capacity, losses[:0], self.thetas[:0])
+        fresh = Archive(self.capacity, losses[:0], (), self.n_parameters)
         return fresh.updated(losses, self.thetas)
 
     def front(self) -> tuple[NDArray[np.float64], NDArray[np.float32]]:
         """Return at most ``capacity`` members, in the order of their first loss."""
+        front = self._of(self._chosen())
+        return front.losses, front.thetas
+
+    def _of(self, chosen: NDArray[np.intp]) -> Archive:
+        weights = tuple(self.weights[i] for i in chosen)
+        return replace(self, losses=self.losses[chosen], weights=weights)
+
+    def _chosen(self) -> NDArray[np.intp]:
+        """Return the members of the front, in the order of their first loss."""
         chosen = np.arange(len(self.losses))
         if len(chosen) > self.capacity:
             chosen = self._most_contributing()
-        chosen = chosen[np.lexsort(self.losses[chosen].T[::-1])]
-        return self.losses[chosen], self.thetas[chosen]
+        return chosen[np.lexsort(self.losses[chosen].T[::-1])]
 
     def _most_contributing(self) -> NDArray[np.intp]:
         contributions = lebesgue_contributions(self.losses)

@@ -215,11 +215,7 @@ class MapSearch:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the losses and maps that no other dominates, judged on all rows."""
         # Float64 from the start: float32 would move scores across thresholds.
-        archive = Archive(
-            self._max_front,
-            np.empty((0, self._n_losses)),
-            maps[:0],  # type: ignore[arg-type]
-        )
+        archive = Archive.empty(self._n_losses, maps.shape[1], self._max_front)
         losses, front = archive.updated(self.judge.losses(maps), maps).front()
         return losses, front.astype(np.float64, copy=False)
 

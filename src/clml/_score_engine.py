@@ -101,6 +101,10 @@ class ScoreEngine:
         """Return the losses (population, o) of candidates (population, n)."""
         return self.loss_set.close(self.evaluate(thetas))
 
+    def begin(self, thetas: NDArray[np.floating]) -> Callable[[], NDArray[np.float64]]:
+        """Return what computes the losses: there is nobody else to do it."""
+        return partial(self.losses, thetas)
+
     def evaluate(self, thetas: NDArray[np.floating]) -> Statistics:
         """Return the statistics of candidates (population, n)."""
         weights, bias = self._split(thetas)

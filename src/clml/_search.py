@@ -196,13 +196,14 @@ class Search:
         rows = self._train
         if self.epoch_rows is not None:
             rows = rows.take(self.epoch_rows.draw(now.epoch))
-        train = defined_losses(rows.losses(thetas))
-        judged = train
-        if self._validation:
-            judged = defined_losses(self._validation.losses(thetas))
-        elif self.epoch_rows is not None:
-            judged = defined_losses(self._train.losses(thetas))
+        train_losses = rows.begin(thetas)
+        judged_losses = None
+        if self._validation or self.epoch_rows is not None:
+            judged_losses = self.rows.begin(thetas)
+        train = judged = defined_losses(train_losses())
         order = self.fitness.order(train[:-1], now.references, now.epoch)
+        if judged_losses is not None:
+            judged = defined_losses(judged_losses())
         best = int(order[0])
         incumbent = host_rows(thetas, order[:1])[0]
         finite = train[:-1][np.isfinite(train[:-1]).all(axis=1)]

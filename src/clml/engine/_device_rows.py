@@ -60,16 +60,25 @@ class SparseRows:
     indptr : int64 tensor (n + 1,)
     order : int32 tensor (n,)
         All rows; within each shard those with fewer entries first.
+    mean, scale : float64 tensors (D,)
+        Of the scaling, which goes into the first layer.
     """
 
     values: Tensor
     columns: Tensor
     indptr: Tensor
     order: Tensor
+    mean: Tensor
+    scale: Tensor
 
     @classmethod
     def put(
-        cls, values: Tensor, columns: Tensor, indptr: NDArray[np.int64]
+        cls,
+        values: Tensor,
+        columns: Tensor,
+        indptr: NDArray[np.int64],
+        mean: Any,
+        scale: Any,
     ) -> SparseRows:
         """Complete what is on a device already."""
         torch = import_torch()
@@ -81,6 +90,8 @@ class SparseRows:
             columns,
             torch.as_tensor(indptr, device=device),
             torch.as_tensor(order, device=device),
+            torch.as_tensor(mean, device=device),
+            torch.as_tensor(scale, device=device),
         )
 
     def take(self, rows: Tensor) -> SparseRows:
@@ -93,7 +104,11 @@ class SparseRows:
         shift = (first - indptr[:-1]).repeat_interleave(counts)
         source = shift + torch.arange(len(shift), device=rows.device)
         return SparseRows.put(
-            self.values[source], self.columns[source], indptr.cpu().numpy()
+            self.values[source],
+            self.columns[source],
+            indptr.cpu().numpy(),
+            self.mean,
+            self.scale,
         )
 
     def densified(self, start: int, stop: int, width: int) -> Tensor:
@@ -117,8 +132,8 @@ class DeviceRows:
     dense : tensor (n, at least D) or None
         Scaled, with a few zeros at the end of each row.
     sparse : SparseRows or None
-        Unscaled; the scaling goes into the first layer.
-    scaling : Scaling
+        Unscaled.
+    n_features : int
     kind : torch dtype
         Of the arithmetic.
     n_rows : int
@@ -126,7 +141,7 @@ class DeviceRows:
 
     dense: Tensor | None
     sparse: SparseRows | None
-    scaling: Scaling
+    n_features: int
     kind: Any
     n_rows: int
 
@@ -154,13 +169,10 @@ class DeviceRows:
                 torch.as_tensor(data, device=device),
                 torch.as_tensor(indices.astype(np.int32), device=device),
                 indptr.astype(np.int64),
+                host.scaling.mean,
+                host.scaling.scale,
             )
-        return cls(dense, sparse, host.scaling, kind, host.n_rows)
-
-    @property
-    def n_features(self) -> int:
-        """Number of features."""
-        return len(self.scaling.mean)
+        return cls(dense, sparse, X.shape[1], kind, host.n_rows)
 
     def take(self, rows: NDArray[np.integer]) -> DeviceRows:
         """Return some of the rows alone."""
@@ -232,11 +244,10 @@ class DeviceRows:
     def _folded(self, first: Tensor) -> Tensor:
         """Move the scaling into first layers (p, D + 1, C): ``Scaling.fold``."""
         torch = import_torch()
-        mean = torch.as_tensor(self.scaling.mean, device=first.device)
-        scale = torch.as_tensor(self.scaling.scale, device=first.device)
+        assert self.sparse is not None
         folded = first.double()
-        weights = folded[:, :-1] / scale[:, None]
-        bias = folded[:, -1] - (mean @ weights)
+        weights = folded[:, :-1] / self.sparse.scale[:, None]
+        bias = folded[:, -1] - (self.sparse.mean @ weights)
         return torch.cat([weights, bias[:, None]], dim=1)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, wait
+from functools import partial
 from itertools import repeat
 from typing import Any, Self
 
@@ -106,6 +107,10 @@ class NumpyEngine:
     def losses(self, thetas: NDArray[np.floating]) -> NDArray[np.float64]:
         """Return the losses (population, o) of candidates (population, n)."""
         return self.loss_set.close(self.evaluate(thetas))
+
+    def begin(self, thetas: NDArray[np.floating]) -> Callable[[], NDArray[np.float64]]:
+        """Return what computes the losses: there is nobody else to do it."""
+        return partial(self.losses, thetas)
 
     @single_threaded_blas()
     def evaluate(self, thetas: NDArray[np.floating]) -> Statistics:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -22,6 +23,12 @@ class Engine(Protocol):
 
     def losses(self, thetas: NDArray[np.floating]) -> NDArray[np.float64]:
         """Return the losses (population, o) of candidates (population, n)."""
+
+    def begin(self, thetas: Any) -> Callable[[], NDArray[np.float64]]:
+        """Start to evaluate candidates; what is returned waits for their losses.
+
+        Other work may go on meanwhile where an engine has a device of its own.
+        """
 
     def scores(self, thetas: NDArray[np.floating]) -> NDArray:
         """Return the logits (population, rows, K) of candidates (population, n)."""

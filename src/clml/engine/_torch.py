@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from .._torch import find_device, import_torch
 from ..losses import LossSet, RowTargets, Statistics, Totals, get_losses
+from ..losses._kernels import CROSS_ENTROPY as N_COUNTS
 from ..network import Layout, Scaling
 from ..network._kernels import TINY
 from . import _row_statistics as plain
@@ -113,25 +114,42 @@ class TorchEngine:
         """Return the losses (population, o) of candidates (population, n)."""
         return self.loss_set.close(self.evaluate(thetas))
 
+    def begin(self, thetas: Any) -> Callable[[], NDArray[np.float64]]:
+        """Start to evaluate candidates; what is returned waits for their losses."""
+        finish = self._begin(thetas)
+        return lambda: self.loss_set.close(finish())
+
     def evaluate(self, thetas: Any) -> Statistics:
         """Return the statistics of candidates (population, n), a tensor or an array."""
+        return self._begin(thetas)()
+
+    def _begin(self, thetas: Any) -> Callable[[], Statistics]:
+        """Hand all work of an evaluation to the device; return what waits for it."""
         thetas = self._put(thetas)
-        totals = self.loss_set.new_totals(len(thetas))
+        parts: list[tuple[slice, Callable[[], Totals]]] = []
         found: dict[str, list[NDArray]] = {x.name: [] for x in self._matrix_losses}
         for where, weights in self._laid_out(thetas):
-            part = self._totals(weights)
-            totals.columns[where] = part.columns
-            totals.labels[where] = part.labels
-            for name, total in totals.own.items():
-                total[where] = part.own[name]
+            parts.append((where, self._begin_totals(weights)))
             if found:
                 logits = self._all_logits(weights)
                 values = self.loss_set.evaluate_matrix_losses(logits, self.targets)
                 for name, value in values.items():
                     found[name].append(value)
-        statistics = self.loss_set.statistics(totals, float(self.targets.weight.sum()))
-        statistics.matrix_losses = {n: np.concatenate(v) for n, v in found.items()}
-        return statistics
+
+        def finish() -> Statistics:
+            totals = self.loss_set.new_totals(len(thetas))
+            for where, wait in parts:
+                part = wait()
+                totals.columns[where] = part.columns
+                totals.labels[where] = part.labels
+                for name, total in totals.own.items():
+                    total[where] = part.own[name]
+            weight = float(self.targets.weight.sum())
+            statistics = self.loss_set.statistics(totals, weight)
+            statistics.matrix_losses = {n: np.concatenate(v) for n, v in found.items()}
+            return statistics
+
+        return finish
 
     def scores(self, thetas: Any) -> NDArray:
         """Return the logits (population, rows, K) of candidates (population, n)."""
@@ -180,10 +198,10 @@ class TorchEngine:
         lrap, order, example, _ = lanes
         return Wants(lrap=lrap, order=order, example=example)
 
-    def _totals(self, weights: DeviceWeights) -> Totals:
+    def _begin_totals(self, weights: DeviceWeights) -> Callable[[], Totals]:
         wants = self._wants
         if self._kernels is None or wants is None:
-            return self._plain_totals(weights)
+            return self._begin_plain_totals(weights)
         parts = []
         for start, stop in self._chunks(weights.n_candidates):
             product = self._rows.product(weights, start, stop, self._kernels)
@@ -200,7 +218,7 @@ class TorchEngine:
             )
         return self._closed(weights.n_candidates, parts)
 
-    def _plain_totals(self, weights: DeviceWeights) -> Totals:
+    def _begin_plain_totals(self, weights: DeviceWeights) -> Callable[[], Totals]:
         """Sum the statistics of all rows from logits in memory, chunk by chunk."""
         torch = import_torch()
         needs = self.loss_set.needs
@@ -214,8 +232,11 @@ class TorchEngine:
                 continue
             targets = self._device_targets.between(start, stop)
             threshold = self.loss_set.threshold
-            rows = plain.count_rows(logits, targets, threshold, wants)
-            sums = plain.sum_shards(rows, targets, wants, self._add)
+            shape = (-(-(stop - start) // SHARD_ROWS), N_COUNTS, len(logits))
+            sums = torch.zeros(shape, dtype=torch.float64, device=self.device)
+            if needs.decisions:
+                rows = plain.count_rows(logits, targets, threshold, wants)
+                sums = plain.sum_shards(rows, targets, wants, self._add)
             if needs.probability:
                 probability = plain.probability_sums(logits, targets, self._add)
                 sums = torch.cat([sums, probability], dim=1)
@@ -223,7 +244,7 @@ class TorchEngine:
             if needs.labels:
                 labels.append(plain.label_sums(logits, targets, threshold, self._add))
         if needs.host:
-            return totals
+            return lambda: totals
         return self._closed(weights.n_candidates, parts, labels)
 
     def _accumulate_on_host(self, totals: Totals, logits: NDArray, start: int) -> None:
@@ -235,19 +256,43 @@ class TorchEngine:
             totals.add(shard)
 
     def _closed(
-        self, n_candidates: int, parts: list[Tensor], labels: Sequence[Tensor] = ()
-    ) -> Totals:
+        self,
+        n_candidates: int,
+        parts: Sequence[Tensor],
+        labels: Sequence[Tensor] = (),
+    ) -> Callable[[], Totals]:
         """Add shards (shards, columns, candidates) in their order."""
-        totals = self.loss_set.new_totals(n_candidates)
-        columns = self._add_shards(parts)
-        totals.columns[:, : len(columns)] = columns.T
-        if labels:
-            totals.labels[:] = self._add_shards(labels).transpose(1, 0, 2)
-        return totals
+        columns_there = self._added(parts)
+        labels_there = self._added(labels) if labels else None
 
-    def _add_shards(self, parts: Sequence[Tensor]) -> NDArray[np.float64]:
-        shards = import_torch().cat(list(parts)).movedim(0, -1)
-        return self._add(shards, shards.shape[-1])[..., 0].cpu().numpy()
+        def wait() -> Totals:
+            totals = self.loss_set.new_totals(n_candidates)
+            columns = columns_there()
+            totals.columns[:, : len(columns)] = columns.T
+            if labels_there is not None:
+                totals.labels[:] = labels_there().transpose(1, 0, 2)
+            return totals
+
+        return wait
+
+    def _added(self, parts: Sequence[Tensor]) -> Callable[[], NDArray[np.float64]]:
+        """Add along the first axis and send the sums; return what waits for them."""
+        torch = import_torch()
+        shards = torch.cat(list(parts)).movedim(0, -1)
+        sums = self._add(shards, shards.shape[-1])[..., 0]
+        if self.device.type == "cpu":
+            return sums.numpy
+        # Sent before anything that the device is asked for next.
+        host = torch.empty(sums.shape, dtype=sums.dtype, pin_memory=True)
+        host.copy_(sums, non_blocking=True)
+        sent = torch.cuda.Event()
+        sent.record()
+
+        def wait() -> NDArray[np.float64]:
+            sent.synchronize()
+            return host.numpy()
+
+        return wait
 
     @property
     def _add(self) -> plain.Add:

@@ -131,6 +131,41 @@ def exact_contributions(losses: FloatArray, references: FloatArray) -> FloatArra
     return contributions
 
 
+def layer_contributions(
+    losses: FloatArray, depth: IntArray, references: FloatArray
+) -> FloatArray:
+    """Return contributions among the members of the same layer alone.
+
+    As `exact_contributions` of each layer, for one reference: no member of a layer
+    dominates another, so that one sweep a layer settles everything.
+    """
+    values = np.zeros(len(losses))
+    padded, references = pad_single_loss(losses, references)
+    rows = covering_rows(padded, references)
+    if len(rows) == 0:
+        return values
+    check_span(padded[rows], references)
+    # By layer, and within one in the order of the rows.
+    rows = rows[np.argsort(depth[rows], kind="stable")]
+    points, layers = padded[rows], depth[rows]
+    same_layer = layers[1:] == layers[:-1]
+    copied = same_layer & (points[1:] == points[:-1]).all(axis=1)
+    first = np.r_[True, ~copied]
+    found = np.zeros(len(rows))
+    starts = np.flatnonzero(np.r_[True, ~same_layer])
+    for start, stop in zip(starts, np.r_[starts[1:], len(rows)], strict=True):
+        kept = first[start:stop]
+        if stop - start == 1:
+            found[start] = np.prod(references[0] - points[start])
+        else:
+            found[start:stop][kept] = moocore.hv_contributions(
+                points[start:stop][kept], ref=references[0], ignore_dominated=True
+            )
+    found[~first | np.r_[copied, False]] = 0.0  # copies cover nothing alone
+    values[rows] = np.maximum(found, 0.0)
+    return values
+
+
 def contribution_function(
     losses: FloatArray,
     reference: npt.ArrayLike,

@@ -6,8 +6,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from ._contributions import Method, contribution_function
-from ._dominance import dominance_depth, has_nan
+from ._contributions import Method, contribution_function, layer_contributions
+from ._dominance import dominance_depth, has_nan, maximal
 from ._inputs import (
     FloatArray,
     IntArray,
@@ -15,6 +15,7 @@ from ._inputs import (
     as_numbers,
     check_choice,
     check_losses,
+    check_reference,
 )
 
 Ties = Literal["depth", "layer"] | None
@@ -124,7 +125,11 @@ def fitness_order(
     if ties is None:
         return _sorted_with_nan_last(losses, -total)
     depth = dominance_depth(losses)
-    within = _within_layers(losses, depth, compute)
+    references = maximal(check_reference(reference, losses.shape[1]))
+    if method == "exact" and len(references) == 1:
+        within = layer_contributions(losses, depth, references)
+    else:
+        within = _within_layers(losses, depth, compute)
     if ties == "layer":
         return _sorted_with_nan_last(losses, depth, -within)
     return _sorted_with_nan_last(losses, -total, depth, -within)

@@ -28,10 +28,12 @@ _PROBABILITY = {"cross_entropy", "row_log_loss"}
 
 @dataclass(frozen=True)
 class Needs:
-    """Which groups of statistics some losses need beside decisions.
+    """Which groups of statistics some losses need.
 
     Attributes
     ----------
+    decisions : bool
+        Whether any of the others but those of probabilities, or counts of decisions.
     lrap, order, example, probability, labels : bool
         LRAP, other statistics of the order, those of single rows, of probabilities,
         and of labels.
@@ -39,6 +41,7 @@ class Needs:
         Whether there are others: of a user, or counts among the highest labels.
     """
 
+    decisions: bool
     lrap: bool
     order: bool
     example: bool
@@ -154,6 +157,7 @@ class LossSet:
         """Which groups of statistics the losses need."""
         needed = self._needed.keys()
         return Needs(
+            decisions=bool(needed - _PROBABILITY),
             lrap="lrap" in needed,
             order=bool((_RANKING - {"lrap"}) & needed),
             example=self._want_example,
