@@ -32,6 +32,10 @@ class Host:
         """Return a matrix whose entries are yet to be written."""
         return np.empty(shape, dtype)
 
+    def as_single(self, matrix: Any) -> Any:
+        """Return a matrix in float32."""
+        return matrix.astype(np.float32)
+
     def rows(self, matrix: Any, which: NDArray[np.integer]) -> Any:
         """Return some rows of a matrix."""
         return matrix[which]
@@ -74,6 +78,10 @@ class Device(Host):
     def empty(self, shape: tuple[int, ...], dtype: type = np.float64) -> Any:
         """Return a tensor whose entries are yet to be written."""
         return self._torch.empty(shape, dtype=self._kind(dtype), device=self.device)
+
+    def as_single(self, matrix: Any) -> Any:
+        """Return a tensor in float32."""
+        return matrix.float()
 
     def rows(self, matrix: Any, which: NDArray[np.integer]) -> Any:
         """Return some rows of a tensor."""

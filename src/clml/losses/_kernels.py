@@ -47,11 +47,6 @@ def _count_nan(scores):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _log_expit(z):  # type: ignore[no-untyped-def]
-    return min(z, 0.0) - np.log1p(np.exp(-abs(z)))
-
-
-@compiled
 def _add_ranking(scores, relevant, weight, ks, totals):  # type: ignore[no-untyped-def]
     """Statistics of the order of the scores; ``relevant`` are those of the row."""
     n_labels = scores.shape[0]
@@ -90,16 +85,33 @@ def _add_ranking(scores, relevant, weight, ks, totals):  # type: ignore[no-untyp
 
 @compiled
 def _add_probability(scores, truth, weight, totals):  # type: ignore[no-untyped-def]
-    """Cross-entropies of the row; the sigmoid of a score is its probability."""
+    """Cross-entropies of the row; the sigmoid of a score is its probability.
+
+    Logarithms are summed as that of a product, which is taken once a row, or before
+    it would leave the range of a double.
+    """
     n_labels = scores.shape[0]
-    entropy = 0.0
-    mass = 0.0
+    entropy = row = mass = 0.0
+    product = own = 1.0
+    n_relevant = 0
     largest = -np.inf
     for k in range(n_labels):
         z = np.float64(scores[k])
         e = np.exp(-abs(z))
-        entropy += max(-z if truth[k] else z, 0.0) + np.log1p(e)
-        mass += 1.0 / (1.0 + e) if z >= 0.0 else e / (1.0 + e)
+        factor = 1.0 + e
+        product *= factor
+        if truth[k]:
+            n_relevant += 1
+            entropy += max(-z, 0.0)
+            row -= min(z, 0.0)
+            own *= factor
+        else:
+            entropy += max(z, 0.0)
+        if product > 1e150:
+            entropy += np.log(product)
+            row += np.log(own)
+            product = own = 1.0
+        mass += (1.0 if z >= 0.0 else e) / factor
         largest = max(largest, z)
     # Far below zero the probabilities vanish, and their logarithms are the scores.
     log_mass = np.log(mass)
@@ -108,12 +120,9 @@ def _add_probability(scores, truth, weight, totals):  # type: ignore[no-untyped-
         for k in range(n_labels):
             mass += np.exp(np.float64(scores[k]) - largest)
         log_mass = largest + np.log(mass)
-    row = 0.0
-    for k in range(n_labels):
-        if truth[k]:
-            row += log_mass - _log_expit(np.float64(scores[k]))
-    totals[CROSS_ENTROPY] += weight * entropy
-    totals[ROW_LOG_LOSS] += weight * row
+    totals[CROSS_ENTROPY] += weight * (entropy + np.log(product))
+    if n_relevant:  # also where the mass has no logarithm
+        totals[ROW_LOG_LOSS] += weight * (row + np.log(own) + n_relevant * log_mass)
 
 
 @compiled

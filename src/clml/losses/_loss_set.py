@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -152,7 +153,7 @@ class LossSet:
             own,
         )
 
-    @property
+    @cached_property
     def needs(self) -> Needs:
         """Which groups of statistics the losses need."""
         needed = self._needed.keys()
