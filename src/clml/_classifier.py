@@ -177,8 +177,9 @@ class CLMLClassifier(LebesgueEstimator):
         the non-dominated losses of all epochs so far, as Algorithm 1 of the paper
         has it. The latter takes long with four losses or more, and is for one evolved
         network alone.
-    lebesgue : {"exact", "monte_carlo"}, default="exact"
-        How contributions are computed.
+    lebesgue : {"auto", "exact", "monte_carlo"}, default="auto"
+        How contributions are computed. "auto" is exact up to populations of 4,096 with
+        two or three losses and of 256 with four or five, and estimates beyond.
     n_samples : int, default=10_000
         Samples of Monte Carlo contributions.
     covariance : {"rank_one", "separable", "full", "cma"}, default="rank_one"
@@ -315,7 +316,7 @@ class CLMLClassifier(LebesgueEstimator):
         ],
         "ties": [StrOptions({"depth", "layer"}), None],
         "reference": [StrOptions({"unit", "archive"})],
-        "lebesgue": [StrOptions({"exact", "monte_carlo"})],
+        "lebesgue": [StrOptions({"auto", "exact", "monte_carlo"})],
         "n_samples": [Interval(Integral, 1, None, closed="left")],
         "covariance": [StrOptions(set(COVARIANCES))],
         "sigma0": [Interval(Real, 0, None, closed="neither")],
@@ -356,7 +357,7 @@ class CLMLClassifier(LebesgueEstimator):
         population_size: Any = "auto",
         ties: Ties = "depth",
         reference: str = "unit",
-        lebesgue: Method = "exact",
+        lebesgue: Method = "auto",
         n_samples: int = 10_000,
         covariance: str = "rank_one",
         sigma0: float = 1.0,

@@ -26,7 +26,7 @@ class Fitness:
     Attributes
     ----------
     ties : {"depth", "layer"} or None
-    method : {"exact", "monte_carlo"}
+    method : {"auto", "exact", "monte_carlo"}
     n_samples : int
         Of Monte Carlo.
     seed : tuple of int

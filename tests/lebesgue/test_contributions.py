@@ -306,3 +306,34 @@ def test_paper_intervals_refuse_the_other_quantity():
         other = moocore.hv_contributions(L, ref=1.0, ignore_dominated=True)
         refused.extend(~within(other, *contribution_intervals(L)))
     assert np.sum(refused) >= 1
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [
+        ((4096, 2), "exact"),
+        ((4096, 3), "exact"),
+        ((4097, 3), "monte_carlo"),
+        ((256, 5), "exact"),
+        ((257, 4), "monte_carlo"),
+        ((3, 6), "monte_carlo"),
+    ],
+)
+def test_auto_is_exact_where_that_is_quick(shape, expected, caplog):
+    L = np.random.default_rng(0).random(shape)
+    with caplog.at_level("INFO", logger="clml"):
+        found = lebesgue_contributions(L, method="auto", random_state=0)
+    assert bool(caplog.records) == (expected == "monte_carlo")
+    same = lebesgue_contributions(L, method=expected, random_state=0)
+    np.testing.assert_array_equal(found, same)
+
+
+def test_the_standard_error_is_what_is_stated():
+    L = np.array([[0.2, 0.5], [0.5, 0.2]])
+    exact = lebesgue_contributions(L)
+    estimates = [
+        lebesgue_contributions(L, method="monte_carlo", n_samples=500, random_state=i)
+        for i in range(400)
+    ]
+    stated = np.sqrt(exact * (1 - exact) / 500)
+    np.testing.assert_allclose(np.std(estimates, axis=0), stated, rtol=0.15)

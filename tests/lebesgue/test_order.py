@@ -206,3 +206,18 @@ def test_inputs_are_left_alone(immutable_call):
 def test_bad_arguments(arguments, error, message):
     with pytest.raises(error, match=message):
         fitness_order([[0.5, 0.5], [0.25, 0.75]], **arguments)
+
+
+@pytest.mark.parametrize("ties", TIES)
+def test_auto_orders_as_what_it_stands_for(ties, caplog):
+    rng = np.random.default_rng(0)
+    few, many = rng.random((30, 4)), rng.random((300, 4))
+    with caplog.at_level("INFO", logger="clml"):
+        found = fitness_order(few, ties=ties, method="auto")
+    assert not caplog.records
+    np.testing.assert_array_equal(found, fitness_order(few, ties=ties))
+    with caplog.at_level("INFO", logger="clml"):
+        found = fitness_order(many, ties=ties, method="auto", random_state=0)
+    assert len(caplog.records) == 1
+    sampled = fitness_order(many, ties=ties, method="monte_carlo", random_state=0)
+    np.testing.assert_array_equal(found, sampled)

@@ -6,7 +6,13 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from ._contributions import Method, contribution_function, layer_contributions
+from ._contributions import (
+    METHODS,
+    Method,
+    chosen_method,
+    contribution_function,
+    layer_contributions,
+)
 from ._dominance import dominance_depth, has_nan, maximal
 from ._inputs import (
     FloatArray,
@@ -116,6 +122,8 @@ def fitness_order(
     """
     losses = check_losses(L)
     check_choice(ties, "ties", TIES)
+    check_choice(method, "method", METHODS)
+    method = chosen_method(method, *losses.shape)
     compute = contribution_function(losses, reference, method, n_samples, random_state)
     if contributions is not None:
         total = _check_contributions(contributions, len(losses))
