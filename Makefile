@@ -39,6 +39,7 @@ test: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/epoch_time.py
+	$(BIN)/python benchmarks/evaluation_time.py
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

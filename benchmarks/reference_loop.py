@@ -92,6 +92,24 @@ def monte_carlo_contributions(L: np.ndarray, rng: np.random.Generator) -> np.nda
     return dominates[alone].sum(axis=0) / N_MONTE_CARLO
 
 
+def new_strategy(
+    n: int, population_size: int | None, rng: np.random.Generator
+) -> cma.CMAEvolutionStrategy:
+    """Return CMA-ES at its start for so many weights, drawing from ``rng`` alone."""
+    options = {
+        "CMA_rankmu": 0,
+        "CMA_active": False,
+        # cma would otherwise seed, and draw from, numpy's global generator.
+        "seed": np.nan,
+        "randn": lambda *shape: rng.standard_normal(shape),
+        "verbose": -9,
+    }
+    if population_size is not None:
+        options["popsize"] = population_size
+    start = rng.normal(scale=n**-0.5, size=n)
+    return cma.CMAEvolutionStrategy(start, 1.0, options)
+
+
 def reference_run(
     X_train: np.ndarray,
     Y_train: np.ndarray,
@@ -105,18 +123,7 @@ def reference_run(
     rng = np.random.default_rng(seed)
     n_labels = Y_train.shape[1]
     n = n_parameters(X_train.shape[1], n_labels)
-    options = {
-        "CMA_rankmu": 0,
-        "CMA_active": False,
-        # cma would otherwise seed, and draw from, numpy's global generator.
-        "seed": np.nan,
-        "randn": lambda *shape: rng.standard_normal(shape),
-        "verbose": -9,
-    }
-    if population_size is not None:
-        options["popsize"] = population_size
-    start = rng.normal(scale=n**-0.5, size=n)
-    strategy = cma.CMAEvolutionStrategy(start, 1.0, options)
+    strategy = new_strategy(n, population_size, rng)
     for _ in range(n_epochs):
         began = time.perf_counter()
         candidates = strategy.ask()
