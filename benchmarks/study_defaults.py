@@ -78,6 +78,7 @@ _RANK_GRADIENT = "8 members, rank gradient"
 _MEMBERS_BY_POPULATIONS = ("8 members, CMA-ES", _RANK_GRADIENT)
 _OF_THE_NETWORK = list(VARIANTS)[list(VARIANTS).index("width 20") :]
 TOO_LONG: dict[str, tuple[str, ...]] = {
+    "emotions": (_RANK_GRADIENT,),
     "yeast": (_RANK_GRADIENT,),
     "cal500": (_RANK_GRADIENT,),
     "genbase": _MEMBERS_BY_POPULATIONS,
