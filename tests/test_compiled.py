@@ -2,7 +2,8 @@ import numba.core.caching
 import numpy as np
 import pytest
 
-from clml._compiled import compiled
+from clml import _compiled
+from clml._compiled import compiled, tell_of_compilation
 
 
 def total(values):
@@ -24,3 +25,24 @@ def test_division_by_zero_is_ieee():
 def test_works_where_no_cache_can_be_written(monkeypatch):
     monkeypatch.setattr(numba.core.caching.CacheImpl, "_locator_classes", [])
     assert compiled(total)(np.array([1.0, 2.0])) == 3.0
+
+
+def test_compilation_is_announced_once(monkeypatch, tmp_path, caplog):
+    monkeypatch.setattr(_compiled, "_told", False)
+    kernel = compiled(total)
+    monkeypatch.setattr(kernel._cache, "_cache_path", str(tmp_path))
+    tell_of_compilation(kernel)
+    tell_of_compilation(kernel)
+    assert len(caplog.records) == 1
+    assert "Compiling kernels" in caplog.text
+
+
+def test_what_is_on_disk_is_not_announced(monkeypatch, tmp_path, caplog):
+    monkeypatch.setattr(_compiled, "_told", False)
+    kernel = compiled(total)
+    monkeypatch.setattr(kernel._cache, "_cache_path", str(tmp_path))
+    (tmp_path / f"{kernel._cache._impl.filename_base}.nbi").touch()
+    tell_of_compilation(kernel)
+    monkeypatch.setattr(numba.core.caching.CacheImpl, "_locator_classes", [])
+    tell_of_compilation(compiled(total))  # where none can be written: no news
+    assert not caplog.records

@@ -58,7 +58,7 @@ class Archive:
     def updated(self, losses: NDArray[np.float64], thetas: Any) -> Archive:
         """Return the archive with the candidates that nothing in it dominates."""
         # Most epochs end here: late in a run few candidates are new to the archive.
-        new = ~_covered(losses, self.losses)
+        new = ~covered(losses, self.losses)
         if not new.any():
             return self
         n_old = len(self.losses)
@@ -107,7 +107,7 @@ class Archive:
 
 
 @compiled
-def _covered(losses, members):  # type: ignore[no-untyped-def]
+def covered(losses, members):  # type: ignore[no-untyped-def]
     """Tell which candidates a member equals or dominates, or which are undefined."""
     covered = np.zeros(len(losses), np.bool_)
     for i in range(len(losses)):

@@ -2,10 +2,35 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from numba import njit
+
+_log = logging.getLogger("clml")
+_told = False
+
+
+def tell_of_compilation(kernel: Any) -> None:
+    """Say that kernels are about to be compiled where none is found on disk; once."""
+    global _told
+    if _told or kernel.signatures or _is_cached(kernel):
+        return
+    _told = True
+    _log.warning(
+        "Compiling kernels, which takes some 20 seconds; the next process finds them."
+    )
+
+
+def _is_cached(kernel: Any) -> bool:
+    """Tell whether a kernel was compiled before; also if that cannot be told."""
+    try:
+        folder, stem = kernel._cache.cache_path, kernel._cache._impl.filename_base
+    except AttributeError:
+        return True
+    return any(Path(folder).glob(f"{stem}*.nbi"))
 
 
 def compiled(

@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from ._archive import covered
 from ._calibration import fit_temperatures
+from ._compiled import tell_of_compilation
 from ._front import RULES, ParetoFront
 from ._multilabel import MultiLabelMixin
 from ._rows import FitRows
@@ -141,6 +143,7 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
         self, search: Run, callbacks: EpochCallbacks, n_epochs: int
     ) -> KeyboardInterrupt | None:
         """Run epochs until one of the reasons to stop; return an interrupt, if any."""
+        tell_of_compilation(covered)  # every fit comes to that kernel
         began = time.perf_counter()
         best_measure = search.progress.measure
         best_epoch = search.progress.epoch
