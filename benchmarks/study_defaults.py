@@ -30,8 +30,8 @@ FIRST_SPLIT = 100
 SPLITS = {
     "flags": 6,
     "emotions": 6,
-    "yeast": 3,
-    "cal500": 3,
+    "yeast": 2,
+    "cal500": 2,
     "enron": 3,
     "genbase": 3,
     "tmc2007-500": 1,
