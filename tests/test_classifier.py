@@ -15,6 +15,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_valid
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
+import clml._classifier
 import clml._lebesgue_estimator
 import clml.engine._numpy
 from clml import PAPER_SETTINGS, CLMLClassifier
@@ -829,6 +830,17 @@ def test_populations_in_pytorch(settings):
 
 def test_engine_and_device_must_agree():
     X, Y = make_multilabel_classification(40, 5, n_classes=3, random_state=0)
-    clf = CLMLClassifier(**PAPER_SETTINGS, device="abacus")
-    with pytest.raises(ValueError, match="device must be"):
+    for settings in (PAPER_SETTINGS, {}):
+        clf = CLMLClassifier(**settings, device="abacus")
+        with pytest.raises(ValueError, match="device must be"):
+            clf.fit(X, Y)
+
+
+def test_a_device_without_use_is_not_silent(monkeypatch):
+    X, Y = make_multilabel_classification(40, 5, n_classes=3, random_state=0)
+    monkeypatch.setattr(clml._classifier, "find_device", lambda name: name)
+    clf = CLMLClassifier(max_epochs=2, n_members=2, device="cuda", random_state=0)
+    with pytest.warns(UserWarning, match="trained on the CPU"):
         clf.fit(X, Y)
+    with pytest.raises(ValueError, match="engine='numpy' computes on the CPU"):
+        clf.set_params(engine="numpy").fit(X, Y)

@@ -457,6 +457,13 @@ class CLMLClassifier(LebesgueEstimator):
                 "judge now were trained on. Give X_val and y_val to be sure."
             )
         kind = self._search_kind(rows)
+        device = self._population_device()
+        if kind == "ascent" and device not in (None, "cpu"):
+            warn_user(
+                f"device={self.device!r} is where populations live, and an ascent has "
+                "none: its members are trained on the CPU. search='cma' and "
+                "'rank_gradient' use the device."
+            )
         for name in _OF_MEMBERS:
             self.__dict__.pop(name, None)
         with single_threaded_blas(), self._threads() as executor:

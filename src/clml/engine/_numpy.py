@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, wait
 from functools import partial
 from itertools import repeat
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._simd import LANES
-from ..losses import LossSet, RowTargets, Statistics, get_losses
+from ..losses import RowTargets, Statistics
 from ..network import Layout, Rows, Scaling, Weights, block_logits
 from ..network._lanes import LaneWeights, padded
+from ._base import RowEngine
 from ._blas import single_threaded_blas
-from ._blocks import BLOCK_CANDIDATES, Task, check_shapes, cut, rows_per_block
+from ._blocks import BLOCK_CANDIDATES, Task, cut, rows_per_block
 from ._fused import fill_logits, sparse_products, sum_statistics
 
 # Candidates of a block from which on lanes pay, though some of them are empty.
@@ -27,7 +27,7 @@ _Block = Weights | LaneWeights
 _SMALL_WORK = 2.5e7
 
 
-class NumpyEngine:
+class NumpyEngine(RowEngine):
     """Evaluates populations on rows held in this process's memory.
 
     Parameters
@@ -59,10 +59,7 @@ class NumpyEngine:
         memory_mb: float = 512,
         dtype: type = np.float32,
     ):
-        check_shapes(layout, X, targets)
-        self.layout = layout
-        self.targets = targets
-        self.loss_set = LossSet(get_losses(losses), layout.n_labels)
+        super().__init__(layout, X, targets, losses)
         self._rows = Rows.from_features(X, scaling, dtype)
         self._executor = executor
         self._dtype = dtype
@@ -80,33 +77,6 @@ class NumpyEngine:
             per_candidate += logits * np.dtype(self._dtype).itemsize
         blocks = int(self._memory_mb * 2**20 / (per_candidate * BLOCK_CANDIDATES))
         return max(blocks, 1) * BLOCK_CANDIDATES
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return self._rows.n_rows
-
-    def with_losses(self, losses: Any) -> Self:
-        """Return an engine on the same rows for other losses; the rows are shared."""
-        other = copy.copy(self)
-        other.loss_set = LossSet(get_losses(losses), self.layout.n_labels)
-        return other
-
-    def with_targets(self, targets: RowTargets) -> Self:
-        """Return an engine on the same rows with other labels or row weights."""
-        other = copy.copy(self)
-        other.targets = targets
-        return other
-
-    def take(self, rows: NDArray[np.integer]) -> Self:
-        """Return an engine on some of the rows alone."""
-        other = self.with_targets(self.targets.take(rows))
-        other._rows = self._rows.take(rows)
-        return other
-
-    def losses(self, thetas: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Return the losses (population, o) of candidates (population, n)."""
-        return self.loss_set.close(self.evaluate(thetas))
 
     def begin(self, thetas: NDArray[np.floating]) -> Callable[[], NDArray[np.float64]]:
         """Return what computes the losses: there is nobody else to do it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
@@ -10,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._torch import find_device, import_torch
-from ..losses import LossSet, RowTargets, Statistics, Totals, get_losses
+from ..losses import RowTargets, Statistics, Totals
 from ..losses._kernels import CROSS_ENTROPY as N_COUNTS
 from ..network import Layout, Scaling
 from ..network._kernels import TINY
 from . import _row_statistics as plain
-from ._blocks import SHARD_ROWS, check_shapes
+from ._base import RowEngine
+from ._blocks import SHARD_ROWS
 from ._device_rows import DeviceRows, DeviceWeights
 from ._row_statistics import DeviceTargets, Wants
 
@@ -28,7 +28,7 @@ _BLOCK_CANDIDATES = 320
 _BLOCK_BYTES = 256 << 20
 
 
-class TorchEngine:
+class TorchEngine(RowEngine):
     """Evaluates populations on rows held in a device's memory.
 
     Where Triton is installed and the device is a GPU, everything after the first
@@ -74,11 +74,8 @@ class TorchEngine:
         dtype: type = np.float32,
         fused: bool | None = None,
     ):
-        check_shapes(layout, X, targets)
-        self.layout = layout
-        self.targets = targets
+        super().__init__(layout, X, targets, losses)
         self.device = find_device(str(device))
-        self.loss_set = LossSet(get_losses(losses), layout.n_labels)
         self._dtype = dtype
         self._rows = DeviceRows.put(X, scaling, dtype, self.device)
         self._device_targets = DeviceTargets.put(targets, self.device)
@@ -86,33 +83,11 @@ class TorchEngine:
         if fused or (fused is None and self.device.type == "cuda"):
             self._kernels = _kernels_for(layout, dtype, required=bool(fused))
 
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return self._rows.n_rows
-
-    def with_losses(self, losses: Any) -> Self:
-        """Return an engine on the same rows for other losses; the rows are shared."""
-        other = copy.copy(self)
-        other.loss_set = LossSet(get_losses(losses), self.layout.n_labels)
-        return other
-
     def with_targets(self, targets: RowTargets) -> Self:
         """Return an engine on the same rows with other labels or row weights."""
-        other = copy.copy(self)
-        other.targets = targets
+        other = super().with_targets(targets)
         other._device_targets = DeviceTargets.put(targets, self.device)
         return other
-
-    def take(self, rows: NDArray[np.integer]) -> Self:
-        """Return an engine on some of the rows alone."""
-        other = self.with_targets(self.targets.take(rows))
-        other._rows = self._rows.take(rows)
-        return other
-
-    def losses(self, thetas: Any) -> NDArray[np.float64]:
-        """Return the losses (population, o) of candidates (population, n)."""
-        return self.loss_set.close(self.evaluate(thetas))
 
     def begin(self, thetas: Any) -> Callable[[], NDArray[np.float64]]:
         """Start to evaluate candidates; what is returned waits for their losses."""

@@ -1,0 +1,57 @@
+"""What engines that hold rows have in common."""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..losses import LossSet, RowTargets, Statistics, get_losses
+from ..network import Layout
+from ._blocks import check_shapes
+
+
+class RowEngine(ABC):
+    """Rows, their targets and losses; a subclass says how they are evaluated."""
+
+    _rows: Any
+
+    def __init__(self, layout: Layout, X: Any, targets: RowTargets, losses: Any):
+        check_shapes(layout, X, targets)
+        self.layout = layout
+        self.targets = targets
+        self.loss_set = LossSet(get_losses(losses), layout.n_labels)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self._rows.n_rows)
+
+    def with_losses(self, losses: Any) -> Self:
+        """Return an engine on the same rows for other losses; the rows are shared."""
+        other = copy.copy(self)
+        other.loss_set = LossSet(get_losses(losses), self.layout.n_labels)
+        return other
+
+    def with_targets(self, targets: RowTargets) -> Self:
+        """Return an engine on the same rows with other labels or row weights."""
+        other = copy.copy(self)
+        other.targets = targets
+        return other
+
+    def take(self, rows: NDArray[np.integer]) -> Self:
+        """Return an engine on some of the rows alone."""
+        other = self.with_targets(self.targets.take(rows))
+        other._rows = self._rows.take(rows)
+        return other
+
+    def losses(self, thetas: Any) -> NDArray[np.float64]:
+        """Return the losses (population, o) of candidates (population, n)."""
+        return self.loss_set.close(self.evaluate(thetas))
+
+    @abstractmethod
+    def evaluate(self, thetas: Any) -> Statistics:
+        """Return the statistics of candidates (population, n)."""
