@@ -51,14 +51,19 @@ class LaneWeights:
                 f"embedding_dim must be at most {MOST_EXPONENT**2:.0f}, "
                 f"got {layout.embedding_dim}."
             )
-        first, *later = layout.matrices(thetas)
-        kind = first.dtype
+        own_first = layout.matrices(thetas)[0]
+        # A candidate in each lane: the weights transposed, and cut into layers.
+        lanes = side_by_side(thetas, thetas.dtype)
+        c, n_layers = layout.embedding_dim, layout.n_layers
+        n_first = (layout.n_features + 1) * c
+        n_hidden = n_layers * (c + 1) * c
+        first = lanes[:n_first].reshape(-1, c, LANES)
         if rows.csr is not None:
-            first, kind = rows.scaling.fold(first), rows.csr[0].dtype
+            first = side_by_side(rows.scaling.fold(own_first), rows.csr[0].dtype)
         return cls(
-            side_by_side(first, kind),
-            np.stack([side_by_side(matrix, thetas.dtype) for matrix in later[:-1]]),
-            side_by_side(later[-1], thetas.dtype),
+            first,
+            lanes[n_first : n_first + n_hidden].reshape(n_layers, c + 1, c, LANES),
+            lanes[n_first + n_hidden :].reshape(c + 1, layout.n_labels, LANES),
             len(thetas),
         )
 
