@@ -92,8 +92,12 @@ class FactoredCovariance:
         amplitudes = generator.standard_normal((size, self.n_factors))
         amplitudes *= self.place.put(np.sqrt(self.weights))
         amplitudes = self.place.as_single(amplitudes)
-        for paths, where in self.rows(single=True):
-            samples += amplitudes[:, where] @ paths
+        products = (amplitudes[:, where] @ paths for paths, where in self.rows(True))
+        along_paths = next(products, None)
+        if along_paths is not None:
+            for product in products:
+                along_paths += product
+            samples += along_paths
         return samples
 
     def project(self, vector: NDArray[np.float64]) -> NDArray[np.float64]:
