@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -41,7 +42,7 @@ from ._sklearn_compat import (
     warn_user,
     with_callbacks,
 )
-from ._torch import find_device
+from ._torch import cpu_threads, find_device
 from .engine import NumpyEngine, TorchEngine, single_threaded_blas
 from .lebesgue import Method, Ties
 from .losses import Loss, LossSet, RowTargets, get_losses, supports_credit
@@ -466,7 +467,9 @@ class CLMLClassifier(LebesgueEstimator):
             )
         for name in _OF_MEMBERS:
             self.__dict__.pop(name, None)
-        with single_threaded_blas(), self._threads() as executor:
+        # PyTorch's sums on a CPU are rounded differently by other numbers of threads.
+        one_thread = cpu_threads(1) if device == "cpu" else nullcontext()
+        with single_threaded_blas(), one_thread, self._threads() as executor:
             given = (X, y, sample_weight)
             fit = self._fit_members
             if self._n_members(rows.train) == 1 and kind != "ascent":
