@@ -79,8 +79,8 @@ _MEMBERS_BY_POPULATIONS = ("8 members, CMA-ES", _RANK_GRADIENT)
 _OF_THE_NETWORK = list(VARIANTS)[list(VARIANTS).index("width 20") :]
 TOO_LONG: dict[str, tuple[str, ...]] = {
     "emotions": (_RANK_GRADIENT,),
-    "yeast": (_RANK_GRADIENT,),
-    "cal500": (_RANK_GRADIENT,),
+    "yeast": (*_MEMBERS_BY_POPULATIONS, *_OF_THE_NETWORK),
+    "cal500": (*_MEMBERS_BY_POPULATIONS, *_OF_THE_NETWORK),
     "genbase": _MEMBERS_BY_POPULATIONS,
     "enron": (*_MEMBERS_BY_POPULATIONS, "32 members", *_OF_THE_NETWORK),
     "tmc2007-500": (
@@ -169,7 +169,10 @@ def table(arguments: argparse.Namespace) -> None:
     names = list(SPLITS)
     print("| | " + " | ".join(f"{name} ({SPLITS[name]})" for name in names) + " |")
     print("|---" * (len(names) + 1) + "|")
-    for (variant, predicts), cells in means.items():
+    order = list(VARIANTS)
+    for (variant, predicts), cells in sorted(
+        means.items(), key=lambda item: order.index(item[0][0])
+    ):
         label = variant if predicts == "default" else f"default, {predicts}"
         values = [
             mean_and_spread(cells[name], 4) if name in cells else "" for name in names
