@@ -844,3 +844,12 @@ def test_a_device_without_use_is_not_silent(monkeypatch):
         clf.fit(X, Y)
     with pytest.raises(ValueError, match="engine='numpy' computes on the CPU"):
         clf.set_params(engine="numpy").fit(X, Y)
+
+
+def test_a_warm_start_stays_where_its_populations_are():
+    X, Y = make_multilabel_classification(40, 5, n_classes=3, random_state=0)
+    settings = {**PAPER_SETTINGS, "max_epochs": 2, "random_state": 0}
+    clf = CLMLClassifier(**settings, engine="torch", warm_start=True).fit(X, Y)
+    assert clf.fit(X, Y).n_epochs_ == 4
+    with pytest.raises(ValueError, match="warm_start continues a search with device"):
+        clf.set_params(engine="numpy").fit(X, Y)

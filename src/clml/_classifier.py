@@ -757,7 +757,9 @@ class CLMLClassifier(LebesgueEstimator):
 
     def _fixed_settings(self) -> dict[str, Any]:
         names = tuple(loss.name for loss in get_losses(self.losses))
-        return {"losses": names} | {n: getattr(self, n) for n in _FIXED_BY_SEARCH}
+        # Where populations live: "cpu" is PyTorch's, None the library's own.
+        found = {"losses": names, "device": self._population_device()}
+        return found | {n: getattr(self, n) for n in _FIXED_BY_SEARCH}
 
     def _search_to_continue(self) -> Any:
         search = getattr(self, "_search", None) if self.warm_start else None

@@ -182,6 +182,25 @@ def test_more_labels_than_a_block_holds(path):
     assert_same_sums(engine_on(path, layout, X, targets), thetas)
 
 
+def test_thousands_of_labels():
+    layout, X, Y, thetas = make(n=5, k=3000, population=2)
+    thetas[:, -3000:] += 3  # nearly every label is decided for
+    targets = RowTargets.from_indicator(Y)
+    engine = engine_on("plain", layout, X, targets)
+    assert_same_sums(engine, thetas)
+    expected = NumpyEngine(layout, X, targets).losses(thetas)
+    assert_allclose(engine.losses(thetas), expected, atol=1e-3)
+
+
+def test_no_candidates_and_arrays_that_cannot_be_written():
+    layout, X, Y, thetas = make()
+    engine = engine_on("plain", layout, X, RowTargets.from_indicator(Y))
+    assert engine.losses(thetas[:0]).shape == (0, 3)
+    assert engine.scores(thetas[:0]).shape == (0, len(Y), 4)
+    thetas.flags.writeable = False
+    assert engine.losses(thetas).shape == (3, 3)
+
+
 def test_functions_and_own_statistics():
     layout, X, Y, thetas = make()
     targets = RowTargets.from_indicator(Y)
@@ -233,7 +252,7 @@ def test_rows_in_several_chunks(monkeypatch):
     engine = engine_on("plain", layout, X, RowTargets.from_indicator(Y))
     whole = engine.evaluate(thetas).sums
     monkeypatch.setattr(_torch, "_BLOCK_BYTES", 1)
-    assert len(list(engine._chunks(3))) == 3
+    assert len(list(engine._chunks(3, logits=True))) == 3
     for name, sums in engine.evaluate(thetas).sums.items():
         assert_array_equal(sums, whole[name])
 

@@ -237,7 +237,7 @@ class DeviceRows:
 
     def bytes_a_row(self, kernels: Any) -> int:
         """Return what a row takes while its product is computed."""
-        if self.dense is not None or kernels is not None:
+        if self.dense is not None or (kernels is not None and not self._cancels):
             return 0
         return 8 * self.n_features
 

@@ -22,6 +22,8 @@ from ._blocks import SHARD_ROWS
 if TYPE_CHECKING:
     from torch import Tensor
 
+# Of the labels decided for, in the plain path.
+_BITS = 32
 #: Adds values (..., n) in their order, so many together: ``ordered_sums``.
 Add = Callable[..., Any]
 
@@ -48,8 +50,8 @@ class DeviceTargets:
     weight : float64 tensor (n,)
     order : int32 tensor (n,)
         All rows; within each shard those with fewer relevant labels first.
-    ratios : float64 tensor ((K + 1)²,)
-        All that a rank among relevant labels over a rank may be; see ``_triton``.
+    ratios : float64 tensor ((K + 1)²,), or of no entry
+        All that a rank among relevant labels over a rank may be, for ``_triton``.
     whole : bool
         Whether all weights are whole numbers, so that their sums are exact.
     """
@@ -63,20 +65,25 @@ class DeviceTargets:
     whole: bool
 
     @classmethod
-    def put(cls, targets: RowTargets, device: Any) -> DeviceTargets:
+    def put(cls, targets: RowTargets, device: Any, ratios: Any = None) -> DeviceTargets:
         """Copy targets to a device."""
         torch = import_torch()
         n_relevant = np.diff(targets.indptr)
         shard = np.arange(targets.n_rows) // SHARD_ROWS
         order = np.lexsort((n_relevant, shard)).astype(np.int32)
-        ranks = np.arange(targets.n_labels + 1, dtype=np.float64)
-        ratios = ranks / np.maximum(ranks, 1)[:, None]  # [rank, rank among relevant]
-        arrays = (*targets.arrays, order, ratios.ravel())
+        arrays = (*targets.arrays, order, np.empty(0) if ratios is None else ratios)
         whole = bool((targets.weight == np.rint(targets.weight)).all())
         dense, indptr, indices, weight, order, ratios = (
             torch.as_tensor(array, device=device) for array in arrays
         )
         return cls(dense, indptr, indices, weight, order, ratios, whole)
+
+    @staticmethod
+    def all_ratios(n_labels: int, device: Any) -> Tensor:
+        """Return the ratios of so many labels."""
+        ranks = np.arange(n_labels + 1, dtype=np.float64)
+        ratios = ranks / np.maximum(ranks, 1)[:, None]  # [rank, rank among relevant]
+        return import_torch().as_tensor(ratios.ravel(), device=device)
 
     def between(self, start: int, stop: int) -> DeviceTargets:
         """Return the targets of rows ``start`` to ``stop``; positions stay global."""
@@ -94,12 +101,12 @@ class RowStatistics:
 
     Attributes
     ----------
-    decisions : int32
-        Labels decided for, plus 2048 times the relevant ones among them; −1 where a
-        score is NaN.
+    decisions : int32, or int64 of the plain path
+        Labels decided for, and above their bits (11, or 32 of the plain path) the
+        relevant ones among them; −1 where a score is NaN.
     lrap, ranking : float64 or None
         The row's precision and ranking loss, times its weight.
-    coverage, topped : int16 and int8, or None
+    coverage, topped : int32 and int8, or None
         Lowest rank of a relevant label, and whether a relevant label is on top.
     """
 
@@ -110,7 +117,9 @@ class RowStatistics:
     topped: Tensor | None = None
 
     @classmethod
-    def empty(cls, shape: tuple[int, int], wants: Wants, device: Any) -> RowStatistics:
+    def empty(
+        cls, shape: tuple[int, int], wants: Wants, device: Any, wide: bool = False
+    ) -> RowStatistics:
         """Return room for the statistics of (rows, candidates)."""
         torch = import_torch()
 
@@ -118,10 +127,10 @@ class RowStatistics:
             return torch.empty(shape, dtype=kind, device=device) if wanted else None
 
         return cls(
-            room(torch.int32),
+            room(torch.int64 if wide else torch.int32),
             room(torch.float64, wants.lrap),
             room(torch.float64, wants.order),
-            room(torch.int16, wants.order),
+            room(torch.int32, wants.order),
             room(torch.int8, wants.order),
         )
 
@@ -135,15 +144,15 @@ def count_rows(
     truth = targets.dense.bool()[:, None]
     decided = logits > threshold
     n_rows, n_candidates, _ = logits.shape
-    found = RowStatistics.empty((n_rows, n_candidates), wants, logits.device)
+    shape = (n_rows, n_candidates)
+    found = RowStatistics.empty(shape, wants, logits.device, wide=True)
     hits = (decided & truth).sum(dim=2)
-    found.decisions[:] = decided.sum(dim=2) + 2048 * hits
+    found.decisions[:] = decided.sum(dim=2) + (hits << _BITS)
     found.decisions[logits.isnan().any(dim=2)] = -1
     if not (wants.lrap or wants.order):
         return found
     start = targets.indptr[:-1].long()
     n_relevant = targets.indptr.diff().long()
-    shape = (n_rows, n_candidates)
     precision = torch.zeros(shape, dtype=torch.float64, device=logits.device)
     swapped, coverage, topped = (
         torch.zeros(shape, dtype=torch.int64, device=logits.device) for _ in range(3)
@@ -187,8 +196,8 @@ def sum_shards(
     torch = import_torch()
     weight = targets.weight[:, None]
     n_relevant = targets.indptr.diff().double()[:, None]
-    predicted = (rows.decisions & 2047).double()
-    hits = (rows.decisions >> 11).double()
+    predicted = (rows.decisions & (1 << _BITS) - 1).double()
+    hits = (rows.decisions >> _BITS).double()
     size = predicted + n_relevant
     wrong = size - 2 * hits
     values: dict[int, Tensor] = {

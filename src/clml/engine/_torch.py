@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -24,8 +25,12 @@ if TYPE_CHECKING:
 
 # Candidates of one first product.
 _BLOCK_CANDIDATES = 320
-# What the arrays of one block of rows may take.
-_BLOCK_BYTES = 256 << 20
+# What the arrays of one block of rows may take, and what one logit does while the plain
+# path counts it.
+_BLOCK_BYTES = 512 << 20
+_BYTES_A_LOGIT = 64
+# More would not fit the grid of a kernel.
+_MOST_SHARDS = 1024
 
 
 class TorchEngine(RowEngine):
@@ -75,18 +80,21 @@ class TorchEngine(RowEngine):
         fused: bool | None = None,
     ):
         super().__init__(layout, X, targets, losses)
+        dtype = np.dtype(dtype).type
         self.device = find_device(str(device))
         self._dtype = dtype
         self._rows = DeviceRows.put(X, scaling, dtype, self.device)
-        self._device_targets = DeviceTargets.put(targets, self.device)
-        self._kernels = None
+        self._kernels = self._ratios = None
         if fused or (fused is None and self.device.type == "cuda"):
             self._kernels = _kernels_for(layout, dtype, required=bool(fused))
+        if self._kernels is not None:
+            self._ratios = DeviceTargets.all_ratios(layout.n_labels, self.device)
+        self._device_targets = DeviceTargets.put(targets, self.device, self._ratios)
 
     def with_targets(self, targets: RowTargets) -> Self:
         """Return an engine on the same rows with other labels or row weights."""
         other = super().with_targets(targets)
-        other._device_targets = DeviceTargets.put(targets, self.device)
+        other._device_targets = DeviceTargets.put(targets, self.device, self._ratios)
         return other
 
     def begin(self, thetas: Any) -> Callable[[], NDArray[np.float64]]:
@@ -100,6 +108,10 @@ class TorchEngine(RowEngine):
 
     def _begin(self, thetas: Any) -> Callable[[], Statistics]:
         """Hand all work of an evaluation to the device; return what waits for it."""
+        with self._current_device():
+            return self._begin_there(thetas)
+
+    def _begin_there(self, thetas: Any) -> Callable[[], Statistics]:
         thetas = self._put(thetas)
         parts: list[tuple[slice, Callable[[], Totals]]] = []
         found: dict[str, list[NDArray]] = {x.name: [] for x in self._matrix_losses}
@@ -121,15 +133,28 @@ class TorchEngine(RowEngine):
                     total[where] = part.own[name]
             weight = float(self.targets.weight.sum())
             statistics = self.loss_set.statistics(totals, weight)
-            statistics.matrix_losses = {n: np.concatenate(v) for n, v in found.items()}
+            statistics.matrix_losses = {
+                name: np.concatenate([np.empty(0), *values])
+                for name, values in found.items()
+            }
             return statistics
 
         return finish
 
     def scores(self, thetas: Any) -> NDArray:
         """Return the logits (population, rows, K) of candidates (population, n)."""
-        blocks = self._laid_out(self._put(thetas))
-        return np.concatenate([self._all_logits(weights) for _, weights in blocks])
+        with self._current_device():
+            shape = (len(thetas), self.n_rows, self.layout.n_labels)
+            logits: NDArray = np.empty(shape, dtype=self._dtype)
+            for where, weights in self._laid_out(self._put(thetas)):
+                logits[where] = self._all_logits(weights)
+            return logits
+
+    def _current_device(self) -> Any:
+        """Return a context in which kernels are launched on this engine's device."""
+        if self.device.type == "cpu":
+            return nullcontext()
+        return import_torch().cuda.device(self.device)
 
     @property
     def _matrix_losses(self) -> tuple[Any, ...]:
@@ -138,29 +163,36 @@ class TorchEngine(RowEngine):
     def _put(self, thetas: Any) -> Tensor:
         torch = import_torch()
         kind = torch.float32 if self._dtype is np.float32 else torch.float64
+        if isinstance(thetas, np.ndarray) and not thetas.flags.writeable:
+            thetas = thetas.copy()  # PyTorch warns of arrays that it could not write to
         return torch.as_tensor(thetas, dtype=kind, device=self.device)
 
     def _laid_out(self, thetas: Tensor) -> Iterator[tuple[slice, DeviceWeights]]:
         """Yield which candidates a block holds, and their weights."""
-        n_blocks = -(-len(thetas) // _BLOCK_CANDIDATES)
-        size = -(-len(thetas) // max(n_blocks, 1))
+        most = _BLOCK_CANDIDATES
+        if self._kernels is None or self._wants is None:  # logits are in memory
+            entries = SHARD_ROWS * self.layout.n_labels
+            most = max(1, min(most, _BLOCK_BYTES // (_BYTES_A_LOGIT * entries)))
+        n_blocks = -(-len(thetas) // most)
+        size = -(-len(thetas) // max(n_blocks, 1)) or 1
         for first in range(0, len(thetas), size):
             where = slice(first, min(first + size, len(thetas)))
             yield where, self._rows.lay_out(thetas[where], self.layout)
 
-    def _chunks(self, n_candidates: int) -> Iterator[tuple[int, int]]:
+    def _chunks(
+        self, n_candidates: int, logits: bool = False
+    ) -> Iterator[tuple[int, int]]:
         """Yield rows from start to stop: whole shards, as many as fit the memory.
 
         How rows are cut depends on shapes alone, so that results do not depend on
         what else is in memory.
         """
-        itemsize = np.dtype(self._dtype).itemsize
-        product = n_candidates * self.layout.embedding_dim * itemsize
-        if self._kernels is None or self._wants is None:
-            product += 8 * n_candidates * self.layout.n_labels * itemsize
+        product = n_candidates * self.layout.embedding_dim * 8
+        if logits:
+            product += n_candidates * self.layout.n_labels * _BYTES_A_LOGIT
         features = self._rows.bytes_a_row(self._kernels)
         shards = _BLOCK_BYTES // (SHARD_ROWS * (product + features))
-        step = max(1, shards) * SHARD_ROWS
+        step = min(max(1, shards), _MOST_SHARDS) * SHARD_ROWS
         for start in range(0, self.n_rows, step):
             yield start, min(start + step, self.n_rows)
 
@@ -200,7 +232,7 @@ class TorchEngine(RowEngine):
         wants = Wants(needs.lrap, needs.order, needs.example, needs.labels)
         parts, labels = [], []
         totals = self.loss_set.new_totals(weights.n_candidates)
-        for start, stop in self._chunks(weights.n_candidates):
+        for start, stop in self._chunks(weights.n_candidates, logits=True):
             logits = self._logits(weights, start, stop)
             if needs.host:  # statistics that only the host knows
                 self._accumulate_on_host(totals, logits.cpu().numpy(), start)
@@ -261,7 +293,7 @@ class TorchEngine(RowEngine):
         host = torch.empty(sums.shape, dtype=sums.dtype, pin_memory=True)
         host.copy_(sums, non_blocking=True)
         sent = torch.cuda.Event()
-        sent.record()
+        sent.record(torch.cuda.current_stream(self.device))
 
         def wait() -> NDArray[np.float64]:
             sent.synchronize()
@@ -294,7 +326,7 @@ class TorchEngine(RowEngine):
     def _all_logits(self, weights: DeviceWeights) -> NDArray:
         shape = (weights.n_candidates, self.n_rows, self.layout.n_labels)
         logits: NDArray = np.empty(shape, dtype=self._dtype)
-        for start, stop in self._chunks(weights.n_candidates):
+        for start, stop in self._chunks(weights.n_candidates, logits=True):
             logits[:, start:stop] = self._logits(weights, start, stop).cpu().numpy()
         return logits
 

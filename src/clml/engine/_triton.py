@@ -142,7 +142,8 @@ def _row_statistics(
         decided = tl.where(used & (logits > threshold), 1 + (relevant << 11), 0)
         decided = tl.where(used & (logits != logits), 1 << 22, decided)
         counts = tl.sum(decided, axis=1)
-        counts = tl.where(counts >= 1 << 22, -1, counts)
+        # From 512 of them on the sum wraps round to a negative number.
+        counts = tl.where((counts >= 1 << 22) | (counts < 0), -1, counts)
         tl.store(decisions_out + place, counts, mask=here)
         if want_lrap or want_order:
             start = tl.load(indptr + target, mask=here, other=0)
@@ -296,11 +297,14 @@ def _sparse_product(
     total = tl.zeros((block, room), tl.float32)
     for first in range(0, tl.max(count, axis=0), ahead):
         for i in tl.static_range(ahead):
-            # Beyond a row's end 0 times something.
             has = first + i < count
             value = tl.load(values + first + i, mask=has, other=0.0)
             index = tl.load(columns + first + i, mask=has, other=0).to(place_type)
-            total += value[:, None] * tl.load(matrix + (index * width)[:, None])
+            # Masked: 0 times a weight that is not finite would be NaN.
+            weights = tl.load(
+                matrix + (index * width)[:, None], mask=has[:, None], other=0.0
+            )
+            total += value[:, None] * weights
     place = (row - first_row).to(tl.int64) * width
     tl.store(out + place[:, None] + column[None, :], total, mask=here[:, None])
 
