@@ -35,8 +35,6 @@ class Wants:
     lrap: bool = False
     order: bool = False
     example: bool = False
-    labels: bool = False
-    probability: bool = False
 
 
 @dataclass(frozen=True, eq=False)

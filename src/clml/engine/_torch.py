@@ -229,7 +229,7 @@ class TorchEngine(RowEngine):
         """Sum the statistics of all rows from logits in memory, chunk by chunk."""
         torch = import_torch()
         needs = self.loss_set.needs
-        wants = Wants(needs.lrap, needs.order, needs.example, needs.labels)
+        wants = Wants(needs.lrap, needs.order, needs.example)
         parts, labels = [], []
         totals = self.loss_set.new_totals(weights.n_candidates)
         for start, stop in self._chunks(weights.n_candidates, logits=True):
