@@ -111,10 +111,10 @@ def test_no_module_imports_an_optional_package_at_the_top(path):
 ARROWS = {
     "losses": {"_compiled", "_indicator", "_simd"},
     "lebesgue": {"_compiled"},
-    "evolution": {"_torch"},
+    "evolution": {"_threads", "_torch"},
     "network": {"_compiled", "_simd"},
     "datasets": {"_atomic", "_compiled", "_indicator", "_paths"},
-    "engine": {"_compiled", "_simd", "_torch", "losses", "network"},
+    "engine": {"_compiled", "_simd", "_threads", "_torch", "losses", "network"},
     "baselines": {
         "_multilabel",
         "_rows",

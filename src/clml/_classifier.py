@@ -550,6 +550,7 @@ class CLMLClassifier(LebesgueEstimator):
             search.attach(
                 engine(rows.train),
                 None if rows.validation is None else engine(rows.validation),
+                executor,
             )
             interrupt = self._run_search(search, rows, *given, recipe.n_epochs)
             return search, interrupt

@@ -136,7 +136,8 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
         if n_threads == 1:
             yield None
             return
-        with ThreadPoolExecutor(n_threads, thread_name_prefix="clml") as executor:
+        # The caller's thread is one of them.
+        with ThreadPoolExecutor(n_threads - 1, thread_name_prefix="clml") as executor:
             yield executor
 
     def _evolve(

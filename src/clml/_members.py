@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from ._ascent import AscentPlan, Climber, NetworkRows
 from ._candidates import as_single
 from ._search import TRACKED, EpochRows, Fitness, centre, defined_losses
+from ._threads import shared
 from .datasets import IterativeStratifiedKFold
 from .engine import NumpyEngine, TorchEngine
 from .evolution import Strategy
@@ -121,7 +122,7 @@ class AscendingMembers:
             )
 
         # Committed as a whole: an interrupt leaves all members before the epoch.
-        self.climbers = tuple(_mapped(executor, climb, len(self.climbers)))
+        self.climbers = tuple(shared(executor, climb, range(len(self.climbers))))
 
     def record(self) -> dict[str, Any]:
         """Return the learning rate and the losses of the last epoch."""
@@ -216,12 +217,6 @@ class EvolvedMembers:
         return np.flatnonzero(used)
 
 
-def _mapped(executor: Executor | None, work: Callable[[int], Any], n: int) -> list[Any]:
-    """Return work(0), ..., work(n − 1), in threads if there are any."""
-    apply = map if executor is None else executor.map
-    return list(apply(work, range(n)))
-
-
 @dataclass(frozen=True, eq=False)
 class Together:
     """What members say together.
@@ -288,7 +283,7 @@ class Jury:
                 beyond = self.validation.logits(scaled)
             return scaled, logits / np.float32(size), beyond
 
-        said = _mapped(executor, say, len(networks))
+        said = shared(executor, say, range(len(networks)))
         out = self.held_out
         seen = sum(z * ~out[b][:, None] for b, (_, z, _) in enumerate(said))
         seen = seen / np.maximum((~out).sum(axis=0), 1)[:, None]

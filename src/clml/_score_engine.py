@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from concurrent.futures import Executor, wait
+from concurrent.futures import Executor
 from functools import partial
 from typing import Any, Self
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ._map_lanes import sum_map_statistics
 from ._score_map import MapSpace, apply_maps, split_maps
 from ._simd import side_by_side
+from ._threads import shared
 from .engine._blocks import BLOCK_CANDIDATES, Task, cut, rows_per_block
 from .losses import LossSet, RowTargets, Statistics, Totals, get_losses
 
@@ -219,16 +220,5 @@ class ScoreEngine:
         """Run ``work`` on every task, in threads if there are any."""
         tasks = cut(n_candidates, self.n_rows)
         size = n_candidates * self._scores.size
-        if self._executor is None or len(tasks) == 1 or size < _SMALL_WORK:
-            for task in tasks:
-                work(task)
-            return
-        futures = [self._executor.submit(work, task) for task in tasks]
-        try:
-            for future in futures:
-                future.result()
-        finally:
-            # After an interrupt no thread may still be writing into our arrays.
-            for future in futures:
-                future.cancel()
-            wait(futures)
+        helpers = None if size < _SMALL_WORK else self._executor
+        shared(helpers, work, tasks)

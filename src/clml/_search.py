@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from ._archive import Archive
 from ._candidates import as_single, host_rows, stacked
 from .engine import Engine
 from .evolution import RankGradient, Strategy
+from .evolution._base import BaseCMA
 from .lebesgue import Method, Ties, fitness_order, lebesgue_measure, nondominated
 
 TRACKED = ("binary_cross_entropy", "row_log_loss")
@@ -165,12 +167,22 @@ class Search:
         """The candidate in the middle of the search distribution."""
         return self.expand(centre(self.strategy).astype(np.float32)[None])[0]
 
-    def attach(self, train: Engine, validation: Engine | None) -> None:
-        """Give the search its rows; members known from other rows are judged anew."""
+    def attach(
+        self,
+        train: Engine,
+        validation: Engine | None,
+        helpers: Executor | None = None,
+    ) -> None:
+        """Give the search its rows, and threads that help if there are any.
+
+        Members known from other rows are judged anew.
+        """
+        self._helpers = helpers
         self._train = train
         self._validation = validation
-        self._tracked_train = train.with_losses(TRACKED)
-        self._tracked_validation = validation and validation.with_losses(TRACKED)
+        self._tracked = {"train": train.with_losses(TRACKED)}
+        if validation:
+            self._tracked["validation"] = validation.with_losses(TRACKED)
         now = self.progress
         if len(now.archive.thetas):
             losses = defined_losses(self.rows.losses(now.archive.thetas))
@@ -179,7 +191,7 @@ class Search:
 
     def detach(self) -> None:
         """Let go of the rows."""
-        for name in ("_train", "_validation", "_tracked_train", "_tracked_validation"):
+        for name in ("_train", "_validation", "_tracked", "_helpers"):
             self.__dict__.pop(name, None)
 
     @property
@@ -204,8 +216,14 @@ class Search:
         order = self.fitness.order(train[:-1], now.references, now.epoch)
         if judged_losses is not None:
             judged = defined_losses(judged_losses())
+        if self._helpers is not None and isinstance(self.strategy, BaseCMA):
+            self.strategy.draw_ahead(self._helpers)
         best = int(order[0])
         incumbent = host_rows(thetas, order[:1])[0]
+        tracked = [
+            (name, engine.begin(incumbent[None]))
+            for name, engine in self._tracked.items()
+        ]
         finite = train[:-1][np.isfinite(train[:-1]).all(axis=1)]
         archive = now.archive.updated(judged[:-1], thetas[:-1])
         record = {
@@ -214,14 +232,15 @@ class Search:
             "archive_measure": archive.measure,
             "incumbent_train": train[best],
             "mean_train": train[-1],
-            **_tracked("train", self._tracked_train, incumbent),
         }
-        if self._tracked_validation:
+        if self._validation:
             record |= {
                 "incumbent_validation": judged[best],
                 "mean_validation": judged[-1],
-                **_tracked("validation", self._tracked_validation, incumbent),
             }
+        for rows_name, finish in tracked:
+            for name, value in zip(TRACKED, finish()[0], strict=True):
+                record[f"incumbent_{name}_{rows_name}"] = float(value)
         record["seconds"] = time.perf_counter() - began
         self._before = now
         self._after = Progress(
@@ -257,14 +276,6 @@ def history_arrays(history: tuple[dict[str, Any], ...]) -> dict[str, NDArray]:
             [record.get(name, np.full_like(sample, np.nan)) for record in history]
         )
         for name, sample in samples.items()
-    }
-
-
-def _tracked(rows: str, engine: Engine, theta: NDArray[np.float32]) -> dict[str, float]:
-    values = engine.losses(theta[None])[0]
-    return {
-        f"incumbent_{name}_{rows}": float(value)
-        for name, value in zip(TRACKED, values, strict=True)
     }
 
 

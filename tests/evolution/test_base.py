@@ -3,6 +3,7 @@
 import copy
 import pickle
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +50,34 @@ def test_ask_returns_one_array(strategy_class, population_size):
     assert X.dtype == np.float64
     assert X.flags.writeable
     assert len(np.unique(X)) == X.size
+
+
+@pytest.mark.parametrize("strategy_class", [FullCMA, RankOneCMA, SeparableCMA])
+def test_drawing_ahead_changes_no_number(strategy_class):
+    plain, ahead = (strategy_class(np.ones(6), 1.0, seed=0) for _ in range(2))
+    with ThreadPoolExecutor(1) as helpers:
+        ahead.draw_ahead(helpers)  # nothing is pending yet
+        for _ in range(4):
+            expected, found = plain.ask(), ahead.ask()
+            assert np.array_equal(found, expected)
+            ahead.draw_ahead(helpers)
+            assert np.array_equal(ahead.ask(), expected)
+            assert same_states(ahead.state(), plain.state())
+            order = rank_by_fitness(np.sum(expected**2, axis=1))
+            plain.tell(order)
+            ahead.tell(order)
+            assert same_states(ahead.state(), plain.state())
+
+
+@pytest.mark.parametrize("strategy_class", [FullCMA, RankOneCMA, SeparableCMA])
+def test_what_was_drawn_ahead_is_not_copied(strategy_class):
+    strategy = strategy_class(np.ones(6), 1.0, seed=0)
+    order = rank_by_fitness(np.sum(strategy.ask() ** 2, axis=1))
+    with ThreadPoolExecutor(1) as helpers:
+        strategy.draw_ahead(helpers)
+    strategy.tell(order)
+    other = copy.deepcopy(pickle.loads(pickle.dumps(strategy)))
+    assert np.array_equal(other.ask(), strategy.ask())
 
 
 def test_asking_again_returns_the_same(strategy_class, run_epochs):

@@ -6,10 +6,14 @@ the size (candidates, rows, labels) is ever in memory.
 
 from __future__ import annotations
 
+import numpy as np
+
 from .._compiled import compiled
 from .._simd import LANES, ROWS, address, multiply_sparse
+from ..losses._kernels import accumulate
 from ..losses._lane_kernels import add_row, working_room
-from ..network._lanes import logits_of_rows, room_for_rows
+from ..network._kernels import sparse_product
+from ..network._lanes import fill_logits_of_one, logits_of_rows, room_for_rows
 
 
 @compiled
@@ -20,7 +24,7 @@ def sum_statistics(  # type: ignore[no-untyped-def]
 
     Parameters
     ----------
-    product : float array (rows, C, LANES)
+    product : float array (at least rows, C, LANES)
         Of the first layer; padded to a multiple of ROWS.
     hidden, last : the arrays of ``LaneWeights``
     start, n_rows : int
@@ -34,6 +38,94 @@ def sum_statistics(  # type: ignore[no-untyped-def]
         logits_of_rows(product, i, hidden, last, entries, products, logits)
         for r in range(min(ROWS, n_rows - i)):
             add_row(logits, r, start + i + r, rows, threshold, wants, room, sums)
+
+
+@compiled
+def sum_dense_rows(  # type: ignore[no-untyped-def]
+    dense, first, hidden, last, step, start, stop, rows, threshold, wants, sums
+):
+    """Add the statistics of rows ``start`` to ``stop``, ``step`` at a time.
+
+    One call from the rows to the sums: the interpreter's lock, which threads wait for
+    each other with, is left once and taken once.
+
+    Parameters
+    ----------
+    dense : float array (n, D + 1)
+    first, hidden, last : the arrays of ``LaneWeights``
+    rows, threshold, wants, sums
+        See ``add_row``.
+    """
+    inputs, c, lanes = first.shape
+    matrix = first.reshape((inputs, c * lanes))
+    product = _room_for_products(min(step, stop - start), c, first)
+    flat = product.reshape((len(product), c * lanes))
+    for i in range(start, stop, step):
+        n = min(step, stop - i)
+        np.dot(dense[i : i + n], matrix, flat[:n])
+        sum_statistics(product, hidden, last, i, n, rows, threshold, wants, sums)
+
+
+@compiled
+def sum_sparse_rows(  # type: ignore[no-untyped-def]
+    csr, first, hidden, last, step, start, stop, rows, threshold, wants, sums
+):
+    """Do the same for rows in CSR form, whose arrays ``csr`` holds."""
+    data, indices, indptr = csr
+    c = first.shape[1]
+    product = _room_for_products(min(step, stop - start), c, last)
+    buffer = np.empty(first.shape[1:], first.dtype)
+    for i in range(start, stop, step):
+        n = min(step, stop - i)
+        sparse_products(data, indices, indptr, i, n, first, buffer, product)
+        sum_statistics(product, hidden, last, i, n, rows, threshold, wants, sums)
+
+
+@compiled
+def sum_dense_rows_of_one(  # type: ignore[no-untyped-def]
+    dense, first, hidden, last, step, start, stop, rows, threshold, wants, sums
+):
+    """Do the same for one network, whose weights ``SharedWeights`` holds.
+
+    ``wants`` and ``sums`` are those of ``accumulate``.
+    """
+    size = min(step, stop - start)
+    product = np.empty((size, first.shape[1]), last.dtype)
+    logits = np.empty((size, last.shape[1]), last.dtype)
+    for i in range(start, stop, step):
+        n = min(step, stop - i)
+        np.dot(dense[i : i + n], first, product[:n])
+        fill_logits_of_one(product, n, hidden, last, logits)
+        accumulate(_as_one(logits[:n]), i, *rows, threshold, *wants, *sums)
+
+
+@compiled
+def sum_sparse_rows_of_one(  # type: ignore[no-untyped-def]
+    csr, first, hidden, last, step, start, stop, rows, threshold, wants, sums
+):
+    """Do the same for rows in CSR form."""
+    data, indices, indptr = csr
+    size = min(step, stop - start)
+    product = np.empty((size, first.shape[1]), first.dtype)
+    logits = np.empty((size, last.shape[1]), last.dtype)
+    for i in range(start, stop, step):
+        n = min(step, stop - i)
+        sparse_product(data, indices, indptr, i, n, first, product)
+        narrow = product[:n].astype(last.dtype)
+        fill_logits_of_one(narrow, n, hidden, last, logits)
+        accumulate(_as_one(logits[:n]), i, *rows, threshold, *wants, *sums)
+
+
+@compiled
+def _as_one(logits):  # type: ignore[no-untyped-def]
+    """Return (rows, K) as those of a population of one; contiguous, unlike a slice."""
+    return logits.reshape((1, *logits.shape))
+
+
+@compiled
+def _room_for_products(n_rows, c, like):  # type: ignore[no-untyped-def]
+    padded = -(-n_rows // ROWS) * ROWS
+    return np.zeros((padded, c, LANES), like.dtype)
 
 
 @compiled

@@ -3,26 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, wait
+from concurrent.futures import Executor
 from functools import partial
-from itertools import repeat
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._simd import LANES
-from ..losses import RowTargets, Statistics
-from ..network import Layout, Rows, Scaling, Weights, block_logits
-from ..network._lanes import LaneWeights, padded
+from .._threads import begin, shared
+from ..losses import RowTargets, Statistics, Totals
+from ..network import Layout, Rows, Scaling
+from ..network._kernels import sparse_product
+from ..network._lanes import LaneWeights, SharedWeights, fill_logits_of_one, padded
 from ._base import RowEngine
 from ._blas import single_threaded_blas
 from ._blocks import BLOCK_CANDIDATES, Task, cut, rows_per_block
-from ._fused import fill_logits, sparse_products, sum_statistics
+from ._fused import (
+    fill_logits,
+    sparse_products,
+    sum_dense_rows,
+    sum_dense_rows_of_one,
+    sum_sparse_rows,
+    sum_sparse_rows_of_one,
+)
 
-# Candidates of a block from which on lanes pay, though some of them are empty.
-_FEWEST_LANES = 4
-_Block = Weights | LaneWeights
+_Block = LaneWeights | SharedWeights
+# Whether there is one network, whether rows are sparse: what sums their statistics.
+_SUM = {
+    (False, False): sum_dense_rows,
+    (False, True): sum_sparse_rows,
+    (True, False): sum_dense_rows_of_one,
+    (True, True): sum_sparse_rows_of_one,
+}
 # Multiply-adds below which handing tasks to threads costs more than they save.
 _SMALL_WORK = 2.5e7
 
@@ -39,7 +52,7 @@ class NumpyEngine(RowEngine):
     losses : sequence of losses
     scaling : Scaling, default=None
     executor : concurrent.futures.Executor, default=None
-        Threads that take blocks; everything runs in the caller's thread without one.
+        Threads that help the caller's.
     memory_mb : float, default=512
         What the laid-out weights of the candidates in flight may take, beside the
         rows; at least one block of candidates is always in flight.
@@ -79,36 +92,49 @@ class NumpyEngine(RowEngine):
         return max(blocks, 1) * BLOCK_CANDIDATES
 
     def begin(self, thetas: NDArray[np.floating]) -> Callable[[], NDArray[np.float64]]:
-        """Return what computes the losses: there is nobody else to do it."""
-        return partial(self.losses, thetas)
+        """Hand the candidates to the helpers; what is returned does what they left."""
+        tasks = cut(len(thetas), self.n_rows)
+        at_once = len(thetas) <= self._candidates_in_flight
+        helped = self._executor is not None and not self._is_small(tasks)
+        if not helped or not at_once or self.loss_set.matrix_losses:
+            return partial(self.losses, thetas)
+        ((_, weights),) = self._laid_out(thetas)
+        work = single_threaded_blas()(self._sum_rows)
+        wait_for = begin(self._executor, work, _blocks_of(tasks, weights), tasks)
+
+        def finish() -> NDArray[np.float64]:
+            totals = self._new_totals(len(thetas))
+            _place(totals, 0, tasks, wait_for())
+            return self.loss_set.close(self._statistics(totals))
+
+        return finish
 
     @single_threaded_blas()
     def evaluate(self, thetas: NDArray[np.floating]) -> Statistics:
         """Return the statistics of candidates (population, n)."""
-        n_shards = len(cut(1, self.n_rows))
-        totals = [self.loss_set.new_totals(len(thetas)) for _ in range(n_shards)]
+        totals = self._new_totals(len(thetas))
         matrix_losses = {
             loss.name: np.empty(len(thetas)) for loss in self.loss_set.matrix_losses
         }
         for first, weights in self._laid_out(thetas):
             tasks = cut(sum(w.n_candidates for w in weights), self.n_rows)
-            parts = self._run(self._sum_rows, weights, tasks)
-            for task, part in zip(tasks, parts, strict=True):
-                where = slice(first + task.first, first + task.last)
-                total = totals[task.shard]
-                total.columns[where] = part.columns
-                total.labels[where] = part.labels
-                for name in total.own:
-                    total.own[name][where] = part.own[name]
+            _place(totals, first, tasks, self._run(self._sum_rows, weights, tasks))
             for name, values in self._matrix_losses(weights).items():
                 matrix_losses[name][first : first + len(values)] = values
-        for shard in totals[1:]:
-            totals[0].add(shard)
-        statistics = self.loss_set.statistics(
-            totals[0], float(self.targets.weight.sum())
-        )
+        statistics = self._statistics(totals)
         statistics.matrix_losses = matrix_losses
         return statistics
+
+    def _new_totals(self, n_candidates: int) -> list[Totals]:
+        """Return accumulators at zero, one a shard of rows."""
+        n_shards = len(cut(1, self.n_rows))
+        return [self.loss_set.new_totals(n_candidates) for _ in range(n_shards)]
+
+    def _statistics(self, totals: list[Totals]) -> Statistics:
+        """Add the shards up, in their order."""
+        for shard in totals[1:]:
+            totals[0].add(shard)
+        return self.loss_set.statistics(totals[0], float(self.targets.weight.sum()))
 
     @single_threaded_blas()
     def scores(self, thetas: NDArray[np.floating]) -> NDArray:
@@ -135,8 +161,30 @@ class NumpyEngine(RowEngine):
             )
 
     def _block(self, thetas: NDArray) -> _Block:
-        kind = LaneWeights if len(thetas) >= _FEWEST_LANES else Weights
-        return kind.from_thetas(thetas, self.layout, self._rows)
+        if len(thetas) == 1:
+            return SharedWeights.from_theta(thetas[0], self.layout, self._rows)
+        return LaneWeights.from_thetas(thetas, self.layout, self._rows)
+
+    def _products_of_one(
+        self, weights: SharedWeights, task: Task
+    ) -> Iterator[tuple[int, int, NDArray]]:
+        """Yield the rows from start to stop of each block, and their first product.
+
+        The product is (stop − start, C).
+        """
+        for start in range(task.start, task.stop, self._block_rows):
+            stop = min(start + self._block_rows, task.stop)
+            product: NDArray
+            if self._rows.csr is None:
+                assert self._rows.dense is not None
+                product = self._rows.dense[start:stop] @ weights.first
+            else:
+                shape = (stop - start, self.layout.embedding_dim)
+                product = np.empty(shape, weights.first.dtype)
+                sparse_product(
+                    *self._rows.csr, start, stop - start, weights.first, product
+                )
+            yield start, stop, product.astype(self._dtype, copy=False)
 
     def _products(
         self, weights: LaneWeights, task: Task
@@ -164,40 +212,49 @@ class NumpyEngine(RowEngine):
                 )
             yield start, stop, product[: padded(stop - start)]
 
-    def _sum_rows(self, weights: _Block, task: Task) -> Any:
-        wants = self.loss_set.lane_statistics
-        if wants is None or isinstance(weights, Weights):
-            totals = self.loss_set.new_totals(weights.n_candidates)
+    def _sum_rows(self, weights: _Block, task: Task) -> Totals:
+        """Return the sums of a task's rows; one compiled call if that is possible."""
+        alone = isinstance(weights, SharedWeights)
+        losses = self.loss_set
+        wants = losses.row_statistics if alone else losses.lane_statistics
+        if wants is None:
+            totals = losses.new_totals(weights.n_candidates)
             for start, logits in self._logits(weights, task):
-                self.loss_set.accumulate(totals, logits, self.targets, start)
+                losses.accumulate(totals, logits, self.targets, start)
             return totals
-        sums = self.loss_set.new_lane_totals()
-        threshold = self._dtype(self.loss_set.threshold)
-        for start, stop, product in self._products(weights, task):
-            sum_statistics(
-                product,
-                weights.hidden,
-                weights.last,
-                start,
-                stop - start,
-                self.targets.arrays,
-                threshold,
-                wants,
-                sums,
-            )
-        return self.loss_set.totals_of_lanes(*sums, weights.n_candidates)
+        totals = losses.new_totals(1)
+        sums = (totals.columns, totals.labels) if alone else losses.new_lane_totals()
+        sparse = self._rows.csr is not None
+        _SUM[alone, sparse](
+            self._rows.csr if sparse else self._rows.dense,
+            weights.first,
+            weights.hidden,
+            weights.last,
+            self._block_rows,
+            task.start,
+            task.stop,
+            self.targets.arrays,
+            self._dtype(losses.threshold),
+            wants,
+            sums,
+        )
+        if alone:
+            return totals
+        return losses.totals_of_lanes(*sums, weights.n_candidates)
 
     def _logits(self, weights: _Block, task: Task) -> Iterator[tuple[int, NDArray]]:
         """Yield the first row and the logits (candidates, rows, K) of each block."""
-        if isinstance(weights, Weights):
-            for start in range(task.start, task.stop, self._block_rows):
-                stop = min(start + self._block_rows, task.stop)
-                yield start, block_logits(weights, self._rows, start, stop)
-            return
-        for start, stop, product in self._products(weights, task):
+        alone = isinstance(weights, SharedWeights)
+        products = self._products_of_one if alone else self._products
+        for start, stop, product in products(weights, task):
             shape = (weights.n_candidates, stop - start, self.layout.n_labels)
             logits: NDArray = np.empty(shape, dtype=self._dtype)
-            fill_logits(product, weights.hidden, weights.last, logits)
+            if alone:
+                fill_logits_of_one(
+                    product, len(product), weights.hidden, weights.last, logits[0]
+                )
+            else:
+                fill_logits(product, weights.hidden, weights.last, logits)
             yield start, logits
 
     def _fill_scores(self, weights: list[_Block], out: NDArray) -> None:
@@ -224,14 +281,22 @@ class NumpyEngine(RowEngine):
 
     def _run(self, work: Any, weights: list[_Block], tasks: list[Task]) -> list[Any]:
         """Run ``work`` on each task, in threads if there are any; keep the order."""
-        blocks = [weights[task.first // BLOCK_CANDIDATES] for task in tasks]
-        if self._executor is None or len(tasks) == 1 or self._is_small(tasks):
-            return list(map(work, blocks, tasks))
-        futures = list(map(self._executor.submit, repeat(work), blocks, tasks))
-        try:
-            return [future.result() for future in futures]
-        finally:
-            # After an interrupt no thread may still be writing into our arrays.
-            for future in futures:
-                future.cancel()
-            wait(futures)
+        helpers = None if self._is_small(tasks) else self._executor
+        return shared(helpers, work, _blocks_of(tasks, weights), tasks)
+
+
+def _blocks_of(tasks: list[Task], weights: list[_Block]) -> list[_Block]:
+    return [weights[task.first // BLOCK_CANDIDATES] for task in tasks]
+
+
+def _place(
+    totals: list[Totals], first: int, tasks: list[Task], parts: list[Totals]
+) -> None:
+    """Put the sums of tasks, whose candidates begin at ``first``, into the shards'."""
+    for task, part in zip(tasks, parts, strict=True):
+        where = slice(first + task.first, first + task.last)
+        total = totals[task.shard]
+        total.columns[where] = part.columns
+        total.labels[where] = part.labels
+        for name in total.own:
+            total.own[name][where] = part.own[name]

@@ -2,15 +2,17 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._threads import begin
 from ._constants import Constants
-from ._place import Place, place_of, read_device
+from ._place import HOST, Place, place_of, read_device
 from ._random import Seed
 from ._validation import (
     STATE_VERSION,
@@ -40,6 +42,15 @@ class _Pending:
 
     steps: Any  # (population, n), the y of x = mean + sigma·y
     generator: dict[str, Any]  # after drawing them
+
+
+@dataclass(frozen=True)
+class _Ahead:
+    """Normal numbers that are being drawn before they are asked for."""
+
+    begun: dict[str, Any]  # the generator before
+    generator: Any  # and after them
+    finish: Callable[[], list[Any]]
 
 
 @dataclass(frozen=True)
@@ -75,6 +86,7 @@ class BaseCMA(ABC, Generic[CovarianceT]):
         device: str | None = None,
     ) -> None:
         self._place = self._check_place(device)
+        self._ahead: _Ahead | None = None
         start = check_mean(mean)
         n = start.size
         self._check_dimension(n)
@@ -140,11 +152,41 @@ class BaseCMA(ABC, Generic[CovarianceT]):
         state, place = self._state, self._place
         pending = state.pending
         if pending is None:
-            generator = place.generator_from_state(state.generator)
-            steps = self._sample(state.covariance, generator)  # (eqs. 38, 39)
+            generator, normal = self._drawn(state.generator)  # (eq. 38)
+            steps = self._sample(state.covariance, normal, generator)  # (eq. 39)
             pending = _Pending(steps, place.generator_state(generator))
             self._state = replace(state, pending=pending)
         return place.put(state.mean) + state.sigma * pending.steps  # (eq. 40)
+
+    def draw_ahead(self, helpers: Executor) -> None:
+        """Let helpers draw the numbers of the next `ask`, while other work goes on.
+
+        Nothing changes but the time that `ask` takes. It has no effect where no
+        population is pending, or where populations live on a device.
+
+        Parameters
+        ----------
+        helpers : concurrent.futures.Executor
+            Threads.
+        """
+        pending = self._state.pending
+        if pending is not None and self._place is HOST:
+            generator = self._place.generator_from_state(pending.generator)
+            finish = begin(helpers, generator.standard_normal, [self._shape])
+            self._ahead = _Ahead(pending.generator, generator, finish)
+
+    def _drawn(self, begun: dict[str, Any]) -> tuple[Any, Any]:
+        """Return normal numbers from a state of the generator, and what comes next."""
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None and ahead.begun is begun:
+            (normal,) = ahead.finish()
+            return ahead.generator, normal
+        generator = self._place.generator_from_state(begun)
+        return generator, generator.standard_normal(self._shape)
+
+    @property
+    def _shape(self) -> tuple[int, int]:
+        return self.population_size, self.n_parameters
 
     def tell(self, order: ArrayLike) -> None:
         """Update the distribution from the order of the candidates.
@@ -306,8 +348,11 @@ class BaseCMA(ABC, Generic[CovarianceT]):
     def _initial_covariance(self, n: int) -> CovarianceT: ...
 
     @abstractmethod
-    def _sample(self, covariance: CovarianceT, generator: Any) -> Any:
-        """Draw y ~ N(0, C), shape (population_size, n)."""
+    def _sample(self, covariance: CovarianceT, normal: Any, generator: Any) -> Any:
+        """Turn standard normal numbers, which it may overwrite, into y ~ N(0, C).
+
+        Both have the shape (population_size, n); more can be drawn.
+        """
 
     @abstractmethod
     def _whiten(

@@ -81,15 +81,14 @@ class FactoredCovariance:
             stop = min(start + _BLOCK_ROWS, self.n_factors)
             yield block[: stop - start], slice(start, stop)
 
-    def sample(self, generator: Any, size: int) -> Any:
-        """Draw from N(0, C), shape (size, n).
+    def sample(self, samples: Any, generator: Any) -> Any:
+        """Turn standard normal numbers (size, n) into draws from N(0, C), in place.
 
         √a·z + Σ_s √w_s·ξ_s·p_s with independent standard normal z and ξ has exactly
         this covariance; the sum is one matrix product per block.
         """
-        samples = generator.standard_normal((size, self.n))
         samples *= math.sqrt(self.scale)
-        amplitudes = generator.standard_normal((size, self.n_factors))
+        amplitudes = generator.standard_normal((len(samples), self.n_factors))
         amplitudes *= self.place.put(np.sqrt(self.weights))
         amplitudes = self.place.as_single(amplitudes)
         products = (amplitudes[:, where] @ paths for paths, where in self.rows(True))

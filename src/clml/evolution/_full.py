@@ -119,10 +119,9 @@ class FullCMA(BaseCMA[_DenseCovariance]):
         return _DenseCovariance(np.eye(n), np.eye(n), np.ones(n), 0)
 
     def _sample(
-        self, covariance: _DenseCovariance, generator: np.random.Generator
+        self, covariance: _DenseCovariance, normal: Any, generator: Any
     ) -> NDArray[np.float64]:
-        z = generator.standard_normal((self.population_size, self.n_parameters))
-        return (z * covariance.deviations) @ covariance.vectors.T  # (eq. 39)
+        return (normal * covariance.deviations) @ covariance.vectors.T  # (eq. 39)
 
     def _whiten(
         self, covariance: _DenseCovariance, step: NDArray[np.float64]

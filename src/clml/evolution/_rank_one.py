@@ -93,8 +93,10 @@ class RankOneCMA(BaseCMA[FactoredCovariance]):
     def _initial_covariance(self, n: int) -> FactoredCovariance:
         return FactoredCovariance.identity(n, self._place)
 
-    def _sample(self, covariance: FactoredCovariance, generator: Any) -> Any:
-        return covariance.sample(generator, self.population_size)
+    def _sample(
+        self, covariance: FactoredCovariance, normal: Any, generator: Any
+    ) -> Any:
+        return covariance.sample(normal, generator)
 
     def _whiten(
         self, covariance: FactoredCovariance, step: NDArray[np.float64]

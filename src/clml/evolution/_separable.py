@@ -81,9 +81,10 @@ class SeparableCMA(BaseCMA[NDArray[np.float64]]):
     def _initial_covariance(self, n: int) -> NDArray[np.float64]:
         return np.ones(n)
 
-    def _sample(self, covariance: NDArray[np.float64], generator: Any) -> Any:
-        shape = (self.population_size, covariance.size)
-        return generator.standard_normal(shape) * self._place.put(np.sqrt(covariance))
+    def _sample(
+        self, covariance: NDArray[np.float64], normal: Any, generator: Any
+    ) -> Any:
+        return normal * self._place.put(np.sqrt(covariance))
 
     def _whiten(
         self, covariance: NDArray[np.float64], step: NDArray[np.float64]

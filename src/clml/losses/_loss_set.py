@@ -179,6 +179,23 @@ class LossSet:
             return None
         return needs.lrap, needs.order, needs.example, needs.labels
 
+    @property
+    def _wants(self) -> tuple[bool, bool, bool, bool, NDArray[np.int64]]:
+        return (
+            self._want_ranking,
+            self._want_example,
+            self._want_probability,
+            self._want_labels,
+            self._ks,
+        )
+
+    @property
+    def row_statistics(
+        self,
+    ) -> tuple[bool, bool, bool, bool, NDArray[np.int64]] | None:
+        """What ``_kernels.accumulate`` is to count, or None if that is not all."""
+        return None if self._own or not self._needed else self._wants
+
     def new_lane_totals(
         self,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
@@ -222,16 +239,9 @@ class LossSet:
         kernels.accumulate(
             scores,
             start,
-            targets.dense,
-            targets.indptr,
-            targets.indices,
-            targets.weight,
+            *targets.arrays,
             scores.dtype.type(self.threshold),
-            self._want_ranking,
-            self._want_example,
-            self._want_probability,
-            self._want_labels,
-            self._ks,
+            *self._wants,
             totals.columns,
             totals.labels,
         )

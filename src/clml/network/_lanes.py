@@ -68,6 +68,35 @@ class LaneWeights:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class SharedWeights:
+    """The weights of one network, the same in every lane: lanes hold rows instead.
+
+    Attributes
+    ----------
+    first : array (D + 1, C)
+        Its last row is the bias. For sparse rows the scaling is folded in.
+    hidden, last : arrays of ``LaneWeights``
+    """
+
+    first: NDArray
+    hidden: NDArray
+    last: NDArray
+    n_candidates = 1
+
+    @classmethod
+    def from_theta(cls, theta: NDArray, layout: Layout, rows: Rows) -> SharedWeights:
+        """Lay out the weights (n,) of a network for these rows."""
+        first, *later = layout.matrices(theta)
+        if rows.csr is not None:
+            first = rows.scaling.fold(first)
+        hidden, last = (
+            np.repeat(part[..., None], LANES, axis=-1)
+            for part in (np.stack(later[:-1]), later[-1])
+        )
+        return cls(np.ascontiguousarray(first), hidden, last)
+
+
 @compiled
 def room_for_rows(c, k, like):  # type: ignore[no-untyped-def]
     """Return what ``logits_of_rows`` overwrites, of the precision of an array."""
@@ -97,6 +126,27 @@ def logits_of_rows(product, i, hidden, last, entries, sums, logits):  # type: ig
         multiply_lanes(inputs, weights, address(sums, 0), c + 1, c)
         activate_lanes(address(sums, 0), inputs, c)
     multiply_lanes(inputs, address(last, 0), address(logits, 0), c + 1, k)
+
+
+@compiled
+def fill_logits_of_one(product, n_rows, hidden, last, out):  # type: ignore[no-untyped-def]
+    """Fill the logits (rows, K) of one network, from its first product (rows, C).
+
+    ``hidden`` and ``last`` are those of ``SharedWeights``; sixteen rows at a time are
+    what candidates are elsewhere.
+    """
+    c, k = product.shape[1], last.shape[1]
+    lanes = np.zeros((ROWS, c, LANES), product.dtype)
+    entries, sums, logits = room_for_rows(c, k, product)
+    for i in range(0, n_rows, ROWS * LANES):
+        here = min(ROWS * LANES, n_rows - i)
+        for row in range(here):
+            for j in range(c):
+                lanes[row // LANES, j, row % LANES] = product[i + row, j]
+        logits_of_rows(lanes, 0, hidden, last, entries, sums, logits)
+        for row in range(here):
+            for j in range(k):
+                out[i + row, j] = logits[row // LANES, j, row % LANES]
 
 
 def padded(n_rows: int) -> int:
