@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ._candidates import host_rows
 from ._compiled import compiled
-from .lebesgue import lebesgue_contributions, lebesgue_measure, nondominated
+from .lebesgue import lebesgue_contributions, lebesgue_measure
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +63,7 @@ class Archive:
             return self
         n_old = len(self.losses)
         all_losses = np.concatenate([self.losses, losses[new]])
-        keep = _first_of_equals(all_losses) & nondominated(all_losses)
+        keep = ~covered_by_others(all_losses)
         all_losses = all_losses[keep]
         entering = host_rows(thetas, np.flatnonzero(new)[keep[n_old:]])
         weights = (
@@ -119,7 +119,20 @@ def covered(losses, members):  # type: ignore[no-untyped-def]
     return covered
 
 
-def _first_of_equals(losses: NDArray[np.float64]) -> NDArray[np.bool_]:
-    mask = np.zeros(len(losses), dtype=bool)
-    mask[np.unique(losses, axis=0, return_index=True)[1]] = True
-    return mask
+@compiled
+def covered_by_others(losses):  # type: ignore[no-untyped-def]
+    """Tell which members another one dominates, or an earlier one equals."""
+    m, n_losses = losses.shape
+    covered = np.zeros(m, np.bool_)
+    for i in range(m):
+        for j in range(m):
+            if j == i or covered[j]:
+                continue
+            below, equal = True, True
+            for k in range(n_losses):
+                below &= losses[j, k] <= losses[i, k]
+                equal &= losses[j, k] == losses[i, k]
+            if below and (not equal or j < i):
+                covered[i] = True
+                break
+    return covered

@@ -212,18 +212,15 @@ class Search:
         judged_losses = None
         if self._validation or self.epoch_rows is not None:
             judged_losses = self.rows.begin(thetas)
+        if self._helpers is not None and isinstance(self.strategy, BaseCMA):
+            self.strategy.draw_ahead(self._helpers)  # once they have evaluated
         train = judged = defined_losses(train_losses())
         order = self.fitness.order(train[:-1], now.references, now.epoch)
-        if judged_losses is not None:
-            judged = defined_losses(judged_losses())
-        if self._helpers is not None and isinstance(self.strategy, BaseCMA):
-            self.strategy.draw_ahead(self._helpers)
         best = int(order[0])
         incumbent = host_rows(thetas, order[:1])[0]
-        tracked = [
-            (name, engine.begin(incumbent[None]))
-            for name, engine in self._tracked.items()
-        ]
+        tracked = self._tracked_losses(incumbent)  # helpers judge the others meanwhile
+        if judged_losses is not None:
+            judged = defined_losses(judged_losses())
         finite = train[:-1][np.isfinite(train[:-1]).all(axis=1)]
         archive = now.archive.updated(judged[:-1], thetas[:-1])
         record = {
@@ -232,15 +229,13 @@ class Search:
             "archive_measure": archive.measure,
             "incumbent_train": train[best],
             "mean_train": train[-1],
+            **tracked,
         }
         if self._validation:
             record |= {
                 "incumbent_validation": judged[best],
                 "mean_validation": judged[-1],
             }
-        for rows_name, finish in tracked:
-            for name, value in zip(TRACKED, finish()[0], strict=True):
-                record[f"incumbent_{name}_{rows_name}"] = float(value)
         record["seconds"] = time.perf_counter() - began
         self._before = now
         self._after = Progress(
@@ -255,6 +250,14 @@ class Search:
         # The record is ours alone until it is returned: the update counts too.
         record["seconds"] = time.perf_counter() - began
         return record
+
+    def _tracked_losses(self, theta: NDArray[np.float32]) -> dict[str, float]:
+        begun = [(rows, e.begin(theta[None])) for rows, e in self._tracked.items()]
+        return {
+            f"incumbent_{name}_{rows}": float(value)
+            for rows, finish in begun
+            for name, value in zip(TRACKED, finish()[0], strict=True)
+        }
 
 
 def centre(strategy: Strategy) -> NDArray[np.float64]:

@@ -37,7 +37,7 @@ _SUM = {
     (True, True): sum_sparse_rows_of_one,
 }
 # Multiply-adds below which handing tasks to threads costs more than they save.
-_SMALL_WORK = 2.5e7
+_SMALL_WORK = 1.2e6
 
 
 class NumpyEngine(RowEngine):

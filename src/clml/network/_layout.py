@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,14 +55,14 @@ class Layout:
                     f"{name} must be an integer of at least {smallest}, got {value!r}."
                 )
 
-    @property
+    @cached_property
     def shapes(self) -> tuple[tuple[int, int], ...]:
         """Shapes of the matrices with their bias row: first, hidden ones, last."""
         c = self.embedding_dim
         hidden = ((c + 1, c),) * self.n_layers
         return ((self.n_features + 1, c), *hidden, (c + 1, self.n_labels))
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Length n of theta: D·C + C + n_layers·(C² + C) + C·K + K."""
         return sum(rows * columns for rows, columns in self.shapes)
