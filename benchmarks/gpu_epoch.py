@@ -184,8 +184,9 @@ def agreement(task: Task, threads: int) -> dict[str, float]:
     rng = np.random.default_rng(1)
     thetas = rng.normal(size=(COMPARED, task.layout.size)).astype(np.float32)
     gpu, _ = task.on_gpu
-    with ThreadPoolExecutor(threads) as pool:
-        cpu = task.engine(NumpyEngine, executor=pool)
+    with ThreadPoolExecutor(max(1, threads - 1)) as helpers:
+        cpu = task.engine(NumpyEngine, executor=helpers)
+        cpu.losses(thetas)  # compiles
         began = time.perf_counter()
         expected = cpu.losses(thetas)
         cpu_ms = 1e3 * (time.perf_counter() - began)
@@ -251,6 +252,7 @@ def table(result: dict[str, Any]) -> str:
         "",
         f"An epoch takes {t['mean']:.1f} ms (standard deviation "
         f"{t['deviation']:.1f} over {t['n']} epochs), {t['late']:.1f} ms after 640.",
+        f"The GPU's memory holds {t['peak_gib']:.2f} GiB at most.",
         "",
         "Its products as dense ones, population x rows x (D*C + C^2 + C*K) at the",
         "rate of float32 products, and what goes through memory take "
@@ -276,7 +278,9 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     task = Task(arguments.dataset, arguments.embedding_dim)
+    torch.cuda.reset_peak_memory_stats()
     times = epoch_times(task, POPULATION, 740)
+    peak = torch.cuda.max_memory_allocated()
     early, late = times[:100], times[-100:]
     result = {
         "dataset": arguments.dataset,
@@ -292,6 +296,7 @@ def main() -> None:
             "deviation": float(early.std(ddof=1)),
             "n": len(early),
             "late": float(late.mean()),
+            "peak_gib": peak / 2**30,
         },
         "floor": floor(task),
         "parts": parts(task),
