@@ -125,7 +125,7 @@ def _by_lanczos_on_paths(
     least_norm = float(np.linalg.norm(vector)) / math.sqrt(scale + largest)
 
     def is_accurate(space: _Krylov, coefficients: NDArray[np.float64]) -> bool:
-        weight = abs(float(space.last_row @ (bracket(space.ritz) * space.first_row)))
+        weight = abs(float(coefficients[-1]))
         error = length * space.residual * weight / (2 * math.sqrt(scale))
         return error <= _TOLERANCE * least_norm
 
@@ -174,10 +174,6 @@ class _Krylov:
     def first_row(self) -> NDArray[np.float64]:
         return self.vectors[0]
 
-    @property
-    def last_row(self) -> NDArray[np.float64]:
-        return self.vectors[-1]
-
 
 def _krylov_product(
     matvec: Callable[[NDArray[np.float64]], NDArray[np.float64]],
@@ -210,8 +206,9 @@ def _krylov_product(
         off_diagonal[k] = np.linalg.norm(image)
         complete = k + 1 == vector.size
         broken_down = off_diagonal[k] <= _BREAKDOWN * size
-        # The small eigenproblem would dominate if solved at each of many steps.
-        if complete or broken_down or k < 8 or k % 4 == 3:
+        # The small eigenproblem would dominate if solved at each of many steps; one is
+        # never enough.
+        if complete or broken_down or 0 < k < 8 or k % 4 == 3:
             space = _Krylov(
                 *_eigh_tridiagonal(diagonal[: k + 1], off_diagonal[:k]),
                 float(off_diagonal[k]),
