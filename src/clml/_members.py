@@ -283,7 +283,7 @@ class Jury:
                 beyond = self.validation.logits(scaled)
             return scaled, logits / np.float32(size), beyond
 
-        said = shared(executor, say, range(len(networks)))
+        said: list[Any] = shared(executor, say, range(len(networks)))
         out = self.held_out
         seen = sum(z * ~out[b][:, None] for b, (_, z, _) in enumerate(said))
         seen = seen / np.maximum((~out).sum(axis=0), 1)[:, None]

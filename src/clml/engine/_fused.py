@@ -95,8 +95,9 @@ def sum_dense_rows_of_one(  # type: ignore[no-untyped-def]
     for i in range(start, stop, step):
         n = min(step, stop - i)
         np.dot(dense[i : i + n], first, product[:n])
-        fill_logits_of_one(product, n, hidden, last, logits)
-        accumulate(_as_one(logits[:n]), i, *rows, threshold, *wants, *sums)
+        here = _as_one(logits[:n])
+        fill_logits_of_one(product, hidden, last, here)
+        accumulate(here, i, *rows, threshold, *wants, *sums)
 
 
 @compiled
@@ -111,9 +112,9 @@ def sum_sparse_rows_of_one(  # type: ignore[no-untyped-def]
     for i in range(start, stop, step):
         n = min(step, stop - i)
         sparse_product(data, indices, indptr, i, n, first, product)
-        narrow = product[:n].astype(last.dtype)
-        fill_logits_of_one(narrow, n, hidden, last, logits)
-        accumulate(_as_one(logits[:n]), i, *rows, threshold, *wants, *sums)
+        here = _as_one(logits[:n])
+        fill_logits_of_one(product[:n].astype(last.dtype), hidden, last, here)
+        accumulate(here, i, *rows, threshold, *wants, *sums)
 
 
 @compiled

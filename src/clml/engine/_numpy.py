@@ -29,13 +29,9 @@ from ._fused import (
 )
 
 _Block = LaneWeights | SharedWeights
-# Whether there is one network, whether rows are sparse: what sums their statistics.
-_SUM = {
-    (False, False): sum_dense_rows,
-    (False, True): sum_sparse_rows,
-    (True, False): sum_dense_rows_of_one,
-    (True, True): sum_sparse_rows_of_one,
-}
+# What sums the statistics of dense rows, and of sparse ones.
+_SUM_OF_LANES = (sum_dense_rows, sum_sparse_rows)
+_SUM_OF_ONE = (sum_dense_rows_of_one, sum_sparse_rows_of_one)
 # Multiply-adds below which handing tasks to threads costs more than they save.
 _SMALL_WORK = 1.2e6
 
@@ -214,18 +210,27 @@ class NumpyEngine(RowEngine):
 
     def _sum_rows(self, weights: _Block, task: Task) -> Totals:
         """Return the sums of a task's rows; one compiled call if that is possible."""
-        alone = isinstance(weights, SharedWeights)
         losses = self.loss_set
-        wants = losses.row_statistics if alone else losses.lane_statistics
-        if wants is None:
-            totals = losses.new_totals(weights.n_candidates)
-            for start, logits in self._logits(weights, task):
-                losses.accumulate(totals, logits, self.targets, start)
+        one, lanes = losses.row_statistics, losses.lane_statistics
+        if isinstance(weights, SharedWeights) and one is not None:
+            totals = losses.new_totals(1)
+            sums = (totals.columns, totals.labels)
+            self._add_rows(_SUM_OF_ONE, weights, task, one, sums)
             return totals
-        totals = losses.new_totals(1)
-        sums = (totals.columns, totals.labels) if alone else losses.new_lane_totals()
+        if isinstance(weights, LaneWeights) and lanes is not None:
+            lane_sums = losses.new_lane_totals()
+            self._add_rows(_SUM_OF_LANES, weights, task, lanes, lane_sums)
+            return losses.totals_of_lanes(*lane_sums, weights.n_candidates)
+        totals = losses.new_totals(weights.n_candidates)
+        for start, logits in self._logits(weights, task):
+            losses.accumulate(totals, logits, self.targets, start)
+        return totals
+
+    def _add_rows(
+        self, kernels: Any, weights: _Block, task: Task, wants: Any, sums: Any
+    ) -> None:
         sparse = self._rows.csr is not None
-        _SUM[alone, sparse](
+        kernels[sparse](
             self._rows.csr if sparse else self._rows.dense,
             weights.first,
             weights.hidden,
@@ -234,27 +239,21 @@ class NumpyEngine(RowEngine):
             task.start,
             task.stop,
             self.targets.arrays,
-            self._dtype(losses.threshold),
+            self._dtype(self.loss_set.threshold),
             wants,
             sums,
         )
-        if alone:
-            return totals
-        return losses.totals_of_lanes(*sums, weights.n_candidates)
 
     def _logits(self, weights: _Block, task: Task) -> Iterator[tuple[int, NDArray]]:
         """Yield the first row and the logits (candidates, rows, K) of each block."""
-        alone = isinstance(weights, SharedWeights)
-        products = self._products_of_one if alone else self._products
-        for start, stop, product in products(weights, task):
+        if isinstance(weights, SharedWeights):
+            products, fill = self._products_of_one(weights, task), fill_logits_of_one
+        else:
+            products, fill = self._products(weights, task), fill_logits
+        for start, stop, product in products:
             shape = (weights.n_candidates, stop - start, self.layout.n_labels)
             logits: NDArray = np.empty(shape, dtype=self._dtype)
-            if alone:
-                fill_logits_of_one(
-                    product, len(product), weights.hidden, weights.last, logits[0]
-                )
-            else:
-                fill_logits(product, weights.hidden, weights.last, logits)
+            fill(product, weights.hidden, weights.last, logits)
             yield start, logits
 
     def _fill_scores(self, weights: list[_Block], out: NDArray) -> None:

@@ -129,13 +129,13 @@ def logits_of_rows(product, i, hidden, last, entries, sums, logits):  # type: ig
 
 
 @compiled
-def fill_logits_of_one(product, n_rows, hidden, last, out):  # type: ignore[no-untyped-def]
-    """Fill the logits (rows, K) of one network, from its first product (rows, C).
+def fill_logits_of_one(product, hidden, last, out):  # type: ignore[no-untyped-def]
+    """Fill the logits (1, rows, K) of one network, from its first product.
 
-    ``hidden`` and ``last`` are those of ``SharedWeights``; sixteen rows at a time are
-    what candidates are elsewhere.
+    That is (at least rows, C); ``hidden`` and ``last`` are those of ``SharedWeights``.
+    Sixteen rows at a time are what candidates are elsewhere.
     """
-    c, k = product.shape[1], last.shape[1]
+    c, k, n_rows = product.shape[1], last.shape[1], out.shape[1]
     lanes = np.zeros((ROWS, c, LANES), product.dtype)
     entries, sums, logits = room_for_rows(c, k, product)
     for i in range(0, n_rows, ROWS * LANES):
@@ -146,7 +146,7 @@ def fill_logits_of_one(product, n_rows, hidden, last, out):  # type: ignore[no-u
         logits_of_rows(lanes, 0, hidden, last, entries, sums, logits)
         for row in range(here):
             for j in range(k):
-                out[i + row, j] = logits[row // LANES, j, row % LANES]
+                out[0, i + row, j] = logits[row // LANES, j, row % LANES]
 
 
 def padded(n_rows: int) -> int:
