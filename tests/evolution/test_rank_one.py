@@ -180,3 +180,17 @@ def test_memory_at_25000_parameters_and_750_epochs():
     megabytes = float(result.stdout)
     # The paths alone are 143 MiB.
     assert 143 < megabytes < 380
+
+
+def test_products_of_paths_carried_from_epoch_to_epoch():
+    """They follow from those of the last path; rounding does not pile up."""
+    strategy = RankOneCMA(np.ones(400), 1.0, seed=0)
+    for _ in range(300):
+        X = strategy.ask()
+        strategy.tell(rank_by_fitness(np.sum(X**2 * np.arange(1, 401), axis=1)))
+    covariance = strategy._state.covariance
+    paths = np.concatenate([rows for rows, _ in covariance.rows()])
+    kept = covariance.gram[:300, :300]
+    np.testing.assert_allclose(
+        kept, paths @ paths.T, rtol=0, atol=1e-12 * np.abs(kept).max()
+    )

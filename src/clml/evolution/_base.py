@@ -203,7 +203,8 @@ class BaseCMA(ABC, Generic[CovarianceT]):
         place = self._place
         parents = place.rows(state.pending.steps, ranked[: constants.weights.size])
         step = place.get(place.put(constants.weights) @ parents)  # (eq. 41)
-        path_sigma = self._update_path_sigma(state, step)
+        whitened, learnt = self._whiten(state.covariance, step)
+        path_sigma = self._update_path_sigma(state.path_sigma, whitened)
         h_sigma = self._h_sigma(path_sigma, state.epoch + 1)
         path_c = self._update_path_c(state.path_c, step, h_sigma)
         self._state = _State(
@@ -213,7 +214,7 @@ class BaseCMA(ABC, Generic[CovarianceT]):
             path_sigma=path_sigma,
             path_c=path_c,
             covariance=self._update_covariance(
-                state.covariance, path_c, parents, h_sigma, state.epoch + 1
+                state.covariance, path_c, parents, h_sigma, state.epoch + 1, learnt
             ),
             generator=state.pending.generator,
         )
@@ -284,11 +285,10 @@ class BaseCMA(ABC, Generic[CovarianceT]):
     # The steps of one epoch, in the order in which `tell` takes them.
 
     def _update_path_sigma(
-        self, state: _State[CovarianceT], step: NDArray[np.float64]
+        self, path_sigma: NDArray[np.float64], whitened: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         c_sigma, mu_eff = self._constants.c_sigma, self._constants.mu_eff
-        whitened = self._whiten(state.covariance, step)
-        return (1 - c_sigma) * state.path_sigma + math.sqrt(
+        return (1 - c_sigma) * path_sigma + math.sqrt(
             c_sigma * (2 - c_sigma) * mu_eff
         ) * whitened  # (eq. 43)
 
@@ -302,11 +302,13 @@ class BaseCMA(ABC, Generic[CovarianceT]):
     def _update_path_c(
         self, path_c: NDArray[np.float64], step: NDArray[np.float64], h_sigma: bool
     ) -> NDArray[np.float64]:
+        old, new = self._path_weights(h_sigma)
+        return old * path_c + new * step if h_sigma else old * path_c
+
+    def _path_weights(self, h_sigma: bool) -> tuple[float, float]:
+        """Weights of the old path and of the step in the new path (eq. 45)."""
         c_c, mu_eff = self._constants.c_c, self._constants.mu_eff
-        decayed = (1 - c_c) * path_c
-        if not h_sigma:
-            return decayed
-        return decayed + math.sqrt(c_c * (2 - c_c) * mu_eff) * step  # (eq. 45)
+        return 1 - c_c, math.sqrt(c_c * (2 - c_c) * mu_eff) if h_sigma else 0.0
 
     def _update_mean(
         self, state: _State[CovarianceT], step: NDArray[np.float64]
@@ -357,8 +359,8 @@ class BaseCMA(ABC, Generic[CovarianceT]):
     @abstractmethod
     def _whiten(
         self, covariance: CovarianceT, step: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Return C^(-1/2)·step."""
+    ) -> tuple[NDArray[np.float64], Any]:
+        """Return C^(-1/2)·step, and what was learnt on the way for the update."""
 
     @abstractmethod
     def _update_covariance(
@@ -368,6 +370,7 @@ class BaseCMA(ABC, Generic[CovarianceT]):
         parents: Any,
         h_sigma: bool,
         epoch: int,
+        learnt: Any,
     ) -> CovarianceT:
         """Return the next covariance; `parents` are the best steps, best first."""
 

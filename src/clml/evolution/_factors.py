@@ -131,10 +131,23 @@ class FactoredCovariance:
         stack = self.stacked()
         return self.scale * np.eye(self.n) + stack.T @ stack
 
+    @property
+    def last_products(self) -> NDArray[np.float64]:
+        """The products p_s·p of all paths with the last one, where they are kept."""
+        assert self.gram is not None
+        return self.gram[self.n_factors - 1, : self.n_factors]
+
     def updated(
-        self, decay: float, weight: float, path: NDArray[np.float64]
+        self,
+        decay: float,
+        weight: float,
+        path: NDArray[np.float64],
+        products: NDArray[np.float64] | None = None,
     ) -> "FactoredCovariance":
-        """Return decay·C + weight·path·pathᵀ."""
+        """Return decay·C + weight·path·pathᵀ.
+
+        ``products`` is ``project(path)`` where that is known already.
+        """
         used = self.n_factors % _BLOCK_ROWS
         blocks, singles = self.blocks, self.singles
         if used == 0:
@@ -150,19 +163,21 @@ class FactoredCovariance:
             weights=np.append(decay * self.weights, weight),
             blocks=blocks,
             n=self.n,
-            gram=self._grown_gram(path),
+            gram=self._grown_gram(path, products),
             place=self.place,
             singles=singles,
         )
         return grown._folded() if grown.n_factors >= self._max_factors else grown
 
-    def _grown_gram(self, path: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    def _grown_gram(
+        self, path: NDArray[np.float64], products: NDArray[np.float64] | None
+    ) -> NDArray[np.float64] | None:
         gram, size = self.gram, self.n_factors
         if gram is None or size + 1 >= min(self.n, _MAX_GRAM):
             return None
         if size == len(gram):
             gram = _with_room(gram, size)
-        gram[size, :size] = self.project(path)
+        gram[size, :size] = self.project(path) if products is None else products
         gram[:size, size] = gram[size, :size]
         gram[size, size] = path @ path
         return gram

@@ -125,9 +125,9 @@ class FullCMA(BaseCMA[_DenseCovariance]):
 
     def _whiten(
         self, covariance: _DenseCovariance, step: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    ) -> tuple[NDArray[np.float64], None]:
         vectors = covariance.vectors
-        return vectors @ ((step @ vectors) / covariance.deviations)
+        return vectors @ ((step @ vectors) / covariance.deviations), None
 
     def _update_covariance(
         self,
@@ -136,6 +136,7 @@ class FullCMA(BaseCMA[_DenseCovariance]):
         parents: NDArray[np.float64],
         h_sigma: bool,
         epoch: int,
+        learnt: None,
     ) -> _DenseCovariance:
         constants = self._constants
         weighted = np.sqrt(constants.weights)[:, None] * parents

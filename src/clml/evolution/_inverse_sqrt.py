@@ -19,7 +19,9 @@ _BREAKDOWN = 1e-14
 
 
 def inverse_sqrt_product(
-    covariance: FactoredCovariance, vector: NDArray[np.float64]
+    covariance: FactoredCovariance,
+    vector: NDArray[np.float64],
+    products: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
     """Return C^(-1/2)·vector, to a relative error of about 1e-10.
 
@@ -29,6 +31,8 @@ def inverse_sqrt_product(
         The matrix C, of order n.
     vector : ndarray of shape (n,)
         What to multiply.
+    products : ndarray of shape (n_factors,), default=None
+        ``covariance.project(vector)``, where it is known already.
 
     Returns
     -------
@@ -40,7 +44,7 @@ def inverse_sqrt_product(
     if covariance.n <= DENSE_ORDER:
         return _by_factorisation(covariance, vector)
     if covariance.gram is not None:
-        product = _by_lanczos_on_paths(covariance, vector)
+        product = _by_lanczos_on_paths(covariance, vector, products)
         return _by_gram_matrix(covariance, vector) if product is None else product
     product = _by_lanczos(covariance.matvec, vector, covariance.scale)
     if product is not None:
@@ -100,7 +104,9 @@ def _bracket(eigenvalues: NDArray[np.float64], scale: float) -> NDArray[np.float
 
 
 def _by_lanczos_on_paths(
-    covariance: FactoredCovariance, vector: NDArray[np.float64]
+    covariance: FactoredCovariance,
+    vector: NDArray[np.float64],
+    projected: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64] | None:
     """Do the same with a Krylov space of S = V·Vᵀ; None if that does not converge.
 
@@ -119,7 +125,9 @@ def _by_lanczos_on_paths(
         np.sqrt(covariance.weights),
     )
     products = gram[:size, :size]
-    start = roots * covariance.project(vector)
+    if projected is None:
+        projected = covariance.project(vector)
+    start = roots * projected
     length = float(np.linalg.norm(start))
     largest = float(covariance.weights @ np.diagonal(products))  # of S: its trace
     least_norm = float(np.linalg.norm(vector)) / math.sqrt(scale + largest)

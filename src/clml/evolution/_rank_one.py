@@ -100,8 +100,9 @@ class RankOneCMA(BaseCMA[FactoredCovariance]):
 
     def _whiten(
         self, covariance: FactoredCovariance, step: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        return inverse_sqrt_product(covariance, step)
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+        products = None if covariance.gram is None else covariance.project(step)
+        return inverse_sqrt_product(covariance, step, products), products
 
     def _update_covariance(
         self,
@@ -110,8 +111,16 @@ class RankOneCMA(BaseCMA[FactoredCovariance]):
         parents: Any,
         h_sigma: bool,
         epoch: int,
+        learnt: NDArray[np.float64] | None,
     ) -> FactoredCovariance:
-        return covariance.updated(self._decay(h_sigma), self._constants.c_1, path_c)
+        products = None
+        if learnt is not None and covariance.n_factors:
+            # The path is a sum of the step and of the last path, whose products with
+            # all paths are known: one pass over them less.
+            old, new = self._path_weights(h_sigma)
+            products = old * covariance.last_products + new * learnt
+        decay, weight = self._decay(h_sigma), self._constants.c_1
+        return covariance.updated(decay, weight, path_c, products)
 
     def _covariance_to_dict(self, covariance: FactoredCovariance) -> dict[str, Any]:
         return covariance.to_dict()

@@ -88,8 +88,8 @@ class SeparableCMA(BaseCMA[NDArray[np.float64]]):
 
     def _whiten(
         self, covariance: NDArray[np.float64], step: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        return step / np.sqrt(covariance)
+    ) -> tuple[NDArray[np.float64], None]:
+        return step / np.sqrt(covariance), None
 
     def _update_covariance(
         self,
@@ -98,6 +98,7 @@ class SeparableCMA(BaseCMA[NDArray[np.float64]]):
         parents: Any,
         h_sigma: bool,
         epoch: int,
+        learnt: None,
     ) -> NDArray[np.float64]:
         constants, place = self._constants, self._place
         squares = place.get(place.put(constants.weights) @ parents**2)
