@@ -1,9 +1,16 @@
+import json
 import subprocess
 import sys
+import warnings
+from pathlib import Path
 
+import click
+import pytest
 from click.testing import CliRunner
 
+import clml
 from clml import __version__
+from clml._cli_support import CommandGroup, LazyCommand, debug_option, print_json
 from clml.cli import main
 from clml.datasets._registry import list_datasets
 from clml.losses import list_losses
@@ -68,3 +75,147 @@ def test_the_package_is_the_command():
         check=True,
     )
     assert result.stdout.startswith("clml, version")
+
+
+def test_losses_as_json():
+    found = json.loads(CliRunner().invoke(main, ["losses", "--json"]).stdout)
+    assert [row["name"] for row in found] == list_losses()
+    assert set(found[0]) == {"name", "role", "summary"}
+
+
+def test_datasets_as_json(tmp_path):
+    (tmp_path / "flags").mkdir()
+    (tmp_path / "flags" / "flags.arff.xz").touch()
+    arguments = ["datasets", "--json", "--data-home", str(tmp_path)]
+    found = json.loads(CliRunner().invoke(main, arguments).stdout)
+    found = {row["name"]: row for row in found}
+    assert sorted(found) == list_datasets()
+    assert found["flags"]["files"] == [str(tmp_path / "flags" / "flags.arff.xz")]
+    assert (found["flags"]["rows"], found["yeast"]["files"]) == (194, [])
+
+
+# --- start-up --------------------------------------------------------------------
+
+# The package itself is left out: what is measured is the command line.
+WITHOUT_PACKAGE = """
+import sys, types
+package = types.ModuleType("clml")
+package.__path__ = [{folder!r}]
+sys.modules["clml"] = package
+from clml.cli import main
+main({arguments!r}, prog_name="clml", standalone_mode=False)
+heavy = {{"numpy", "scipy", "sklearn", "numba", "rich", "torch"}} & set(sys.modules)
+assert not heavy, heavy
+"""
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"]])
+def test_help_imports_nothing_heavy(arguments):
+    folder = str(Path(clml.__file__).parent)
+    code = WITHOUT_PACKAGE.format(folder=folder, arguments=arguments)
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    assert "Usage: clml" in result.stdout
+
+
+@pytest.mark.parametrize("name", main.list_commands(click.Context(main)))
+def test_every_command_has_help(name):
+    result = CliRunner().invoke(main, [name, "--help"])
+    assert result.exit_code == 0, result.output
+    assert "--debug" in result.output or name in ("bench", "reproduce", "report")
+
+
+@pytest.mark.parametrize("name", ["train", "tune", "predict", "evaluate", "front"])
+def test_help_shows_examples(name):
+    assert f"  clml {name} " in CliRunner().invoke(main, [name, "--help"]).output
+
+
+def test_a_command_whose_module_is_absent_is_not_listed():
+    lazy = {
+        "absent": LazyCommand("._cli_absent", "absent", "Not there."),
+        "front": LazyCommand("._cli_models", "front", "There."),
+    }
+    group = CommandGroup(name="group", lazy=lazy)
+    output = CliRunner().invoke(group, ["--help"]).output
+    assert "There." in output
+    assert "absent" not in output
+    assert CliRunner().invoke(group, ["absent"]).exit_code == 2
+
+
+def test_a_command_that_is_misspelt():
+    result = CliRunner().invoke(main, ["trian"])
+    assert result.exit_code == 2
+    assert "Did you mean 'train'" in result.stderr
+
+
+# --- errors ----------------------------------------------------------------------
+
+
+def failing(error):
+    @click.group(cls=CommandGroup)
+    @debug_option
+    def group():
+        pass
+
+    @group.command()
+    @debug_option
+    def fail():
+        if isinstance(error, Warning):
+            for _ in range(2):
+                warnings.warn(error, stacklevel=1)
+            return
+        raise error
+
+    return group
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (ValueError("n must be 1, got 2."), 1, "Error: n must be 1, got 2.\n"),
+        (
+            FileNotFoundError(2, "No such file", "a.csv"),
+            1,
+            "Error: No such file: a.csv",
+        ),
+        (ImportError("pip install x"), 1, "Error: pip install x"),
+        (MemoryError(), 1, "not enough memory"),
+        (KeyError("x"), 1, "KeyError: 'x'\nThis is a fault of clml; --debug shows"),
+        (KeyboardInterrupt(), 130, "Interrupted."),
+        (click.UsageError("what?"), 2, "what?"),
+    ],
+)
+def test_errors_are_a_line_and_a_code(error, code, message):
+    result = CliRunner().invoke(failing(error), ["fail"])
+    assert result.exit_code == code
+    assert message in result.stderr
+    assert not result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment"),
+    [
+        (["--debug", "fail"], {}),
+        (["fail", "--debug"], {}),
+        (["fail"], {"CLML_DEBUG": "1"}),
+    ],
+)
+def test_debug_shows_the_error_itself(arguments, environment):
+    error = ValueError("x")
+    result = CliRunner().invoke(failing(error), arguments, env=environment)
+    assert result.exception is error
+
+
+@pytest.mark.filterwarnings("always")
+def test_a_warning_is_one_line():
+    result = CliRunner().invoke(failing(UserWarning("mind this")), ["fail"])
+    assert result.exit_code == 0
+    assert result.stderr == "Warning: mind this\n"
+
+
+def test_json_has_no_numbers_that_json_has_not(capsys):
+    print_json({"a": [float("nan"), 1.0], "where": Path("x"), "b": (True, None)})
+    expected = {"a": [None, 1.0], "where": "x", "b": [True, None]}
+    assert json.loads(capsys.readouterr().out) == expected

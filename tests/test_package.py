@@ -123,6 +123,18 @@ ARROWS = {
         "datasets",
         "losses",
     },
+    "experiments": {
+        "_atomic",
+        "_classifier",
+        "_cross_entropy",
+        "_paths",
+        "_scale_columns",
+        "_scores",
+        "_version",
+        "datasets",
+        "lebesgue",
+        "losses",
+    },
     "persistence": {
         "_atomic",
         "_front",
@@ -130,6 +142,16 @@ ARROWS = {
         "_paths",
         "_version",
         "network",
+    },
+    "plots": {"_atomic", "_paths", "experiments"},
+    "report": {
+        "_atomic",
+        "_front",
+        "_indicator",
+        "_paths",
+        "_version",
+        "experiments",
+        "losses",
     },
 }
 

@@ -1,0 +1,172 @@
+"""One job, in a process of its own: fit, predict, judge."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+import time
+import warnings
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._scores import label_logits, label_scores
+from .._version import __version__
+from ..datasets import iterative_train_test_split
+from ..losses import get_loss, loss_values
+from ._artifacts import artifacts_of, validation_losses
+from ._cell_data import features_and_labels, packed, unpacked
+from ._methods import build_estimator
+
+RESULT, ARTIFACT = "result.json", "artifact.npz"
+_LONGEST_REASON = 500
+
+
+class UndefinedLoss(ValueError):
+    """A loss that is no finite number."""
+
+
+def compute_cell(job: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a job found.
+
+    Parameters
+    ----------
+    job : mapping
+        ``data`` (path of the arrays), ``method`` (an order of `MethodSpec`), ``split``,
+        ``seed``, ``losses``, ``test_size``.
+
+    Returns
+    -------
+    dict
+        ``losses``, ``seconds`` and ``artifact`` (arrays, perhaps none).
+    """
+    X, Y, label_names = features_and_labels(unpacked(job["data"]))
+    parts = iterative_train_test_split(
+        X, Y, test_size=job["test_size"], refine=False, random_state=job["split"]
+    )
+    X_train, X_test, Y_train, Y_test = parts
+    random_state = 1000 * job["seed"] + job["split"]
+    # For estimators that draw from NumPy's global generator.
+    np.random.seed(random_state)  # noqa: NPY002
+    model = build_estimator(job["method"], random_state)
+    with warnings.catch_warnings():
+        # Rare labels can be constant in a training part: every method copes.
+        warnings.filterwarnings("ignore", message=".*labels are constant")
+        warnings.filterwarnings("ignore", message="Label .* is present in all")
+        began = time.perf_counter()
+        model.fit(X_train, Y_train)
+        fitted = time.perf_counter()
+        test = judge(model, X_test, Y_test, job["losses"], "test")
+        predicted = time.perf_counter()
+        losses = {
+            "train": judge(model, X_train, Y_train, job["losses"], "training"),
+            "validation": validation_losses(model),
+            "test": test,
+        }
+        artifact = artifacts_of(model, parts, label_names, random_state)
+    return {
+        "losses": losses,
+        "seconds": {"fit": fitted - began, "predict": predicted - fitted},
+        "artifact": artifact,
+    }
+
+
+def judge(
+    model: Any, X: Any, Y: np.ndarray, losses: list[str], rows: str
+) -> dict[str, float]:
+    """Return the losses of a fitted model by name; all of them must be finite."""
+    # Logits are for what has no upper bound: as scores, clipped ones would tie.
+    scores = label_scores(model, X, Y.shape[1])
+    tracked = [name for name in losses if get_loss(name).role == "tracked"]
+    others = [name for name in losses if name not in tracked]
+    found: dict[str, float] = {}
+    if others:
+        found |= dict(zip(others, loss_values(Y, scores, others), strict=True))
+    if tracked:
+        logits = label_logits(model, X, Y.shape[1])
+        found |= dict(zip(tracked, loss_values(Y, logits, tracked), strict=True))
+    for name in losses:
+        if not np.isfinite(found[name]):
+            raise UndefinedLoss(f"{name} on the {rows} rows is {found[name]}")
+    return {name: float(found[name]) for name in losses}
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that results may depend on."""
+    found = {"clml": __version__, "python": platform.python_version()}
+    for name in ("numpy", "scipy", "scikit-learn", "numba", "torch"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def peak_memory_mb() -> float | None:
+    """Return the most memory that this process ever held."""
+    try:
+        # Of this program alone: what rusage tells includes who started it.
+        for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 1024
+    except OSError:
+        pass
+    try:
+        import resource
+    except ImportError:
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (2**20 if sys.platform == "darwin" else 1024)
+
+
+def _limit_memory(memory_mb: float | None) -> None:
+    """Refuse allocations far beyond the limit, which the parent may see too late."""
+    if memory_mb is None:
+        return
+    try:
+        import resource
+
+        # Libraries reserve more than they use; the parent watches what is used.
+        most = int(2 * memory_mb * 2**20) + 2**31
+        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+    except (ImportError, ValueError, OSError):
+        return
+
+
+def run_in_child(order: bytes, place: str) -> None:
+    """Do a job and leave the result in a folder; end this process.
+
+    Parameters
+    ----------
+    order : bytes
+        The job as JSON.
+    place : str
+        The folder.
+    """
+    job, folder = json.loads(order), Path(place)
+    _limit_memory(job["memory_mb"])
+    result: dict[str, Any]
+    try:
+        result = compute_cell(job)
+        artifact = result.pop("artifact")
+        if artifact:
+            (folder / ARTIFACT).write_bytes(packed(artifact))
+        result |= {"status": "done", "reason": None}
+    except UndefinedLoss as error:
+        result = {"status": "failed", "reason": str(error)}
+    except (Exception, SystemExit, KeyboardInterrupt) as error:
+        words = f"{type(error).__name__}: {error}".strip(": ")
+        result = {"status": "failed", "reason": words[:_LONGEST_REASON]}
+    result |= {"peak_memory_mb": peak_memory_mb(), "versions": versions()}
+    unfinished = folder / f"{RESULT}.part"
+    unfinished.write_text(json.dumps(result, allow_nan=False), encoding="utf-8")
+    os.replace(unfinished, folder / RESULT)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Threads that a library left must not keep the process.
+    os._exit(0)

@@ -1,0 +1,341 @@
+"""What a plan calls a method: an estimator by name, by its import path, or itself."""
+
+from __future__ import annotations
+
+import base64
+import difflib
+import importlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .._classifier import PAPER_SETTINGS
+from .._scale_columns import ScaleNonIndicators
+
+_FOREST = "sklearn.ensemble:RandomForestClassifier"
+# Name to the entries of a method's table. Scales are all one to forests, and the
+# learners of CLML scale their features themselves.
+REGISTERED: dict[str, dict[str, Any]] = {
+    "CLML": {"estimator": "clml:CLMLClassifier", "scale": False},
+    "CLML-paper": {
+        "estimator": "clml:CLMLClassifier",
+        "scale": False,
+        "settings": {
+            **PAPER_SETTINGS,
+            "losses": list(PAPER_SETTINGS["losses"]),
+        },
+    },
+    "GNB-BR": {"estimator": "clml.baselines:GaussianNBRelevance"},
+    "GNB-CC": {"estimator": "clml.baselines:GaussianNBChain"},
+    "MLkNN": {"estimator": "clml.baselines:MLkNNClassifier"},
+    "C2AE": {"estimator": "clml.baselines:C2AEClassifier"},
+    "CLIF": {"estimator": "clml.baselines:CLIFClassifier"},
+    "DELA": {"estimator": "clml.baselines:DELAClassifier"},
+    "MLP": {"estimator": "clml.baselines:MLPRelevanceClassifier"},
+    "RandomForest": {
+        "estimator": _FOREST,
+        "scale": False,
+        "settings": {"n_estimators": 300},
+    },
+    "ExtraTrees": {
+        "estimator": "sklearn.ensemble:ExtraTreesClassifier",
+        "scale": False,
+        "settings": {"n_estimators": 300},
+    },
+    "LogisticRegression": {
+        "estimator": "sklearn.linear_model:LogisticRegression",
+        "one_vs_rest": True,
+        "settings": {"max_iter": 2000},
+    },
+    "kNN": {
+        "estimator": "sklearn.neighbors:KNeighborsClassifier",
+        "settings": {"n_neighbors": 10},
+    },
+    "Tuned-forest": {
+        "estimator": "clml:LebesgueTunedClassifier",
+        "scale": False,
+        "settings": {
+            "estimator": {"class": _FOREST, "settings": {"n_estimators": 300}}
+        },
+    },
+    "Stacking": {"estimator": "clml:LebesgueStackingClassifier", "scale": False},
+}
+_KEYS = ("estimator", "settings", "one_vs_rest", "scale", "datasets")
+_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+
+
+def list_methods() -> list[str]:
+    """Return the names that a plan may use without saying more.
+
+    Examples
+    --------
+    >>> from clml.experiments._methods import list_methods
+    >>> list_methods()[:3]
+    ['CLML', 'CLML-paper', 'GNB-BR']
+    """
+    return list(REGISTERED)
+
+
+@dataclass(frozen=True, eq=False)
+class MethodSpec:
+    """A method of a plan.
+
+    Attributes
+    ----------
+    name : str
+        As the tables call it.
+    estimator : str or estimator
+        ``"package.module:Class"``, or an unfitted estimator.
+    settings : dict
+        Arguments of the class. A table with the entry ``class`` (and perhaps
+        ``settings``) stands for an estimator inside the estimator.
+    one_vs_rest : bool
+        Whether one such estimator is fitted for each label.
+    scale : bool
+        Whether the columns of numbers are standardised by the training rows first.
+    datasets : tuple of str or None
+        The datasets that it is for; None: all.
+    group : str
+        "main", or "ablation" for the variants of an ablation, which the tables of
+        methods leave out.
+    """
+
+    name: str
+    estimator: Any
+    settings: dict[str, Any] = field(default_factory=dict)
+    one_vs_rest: bool = False
+    scale: bool = True
+    datasets: tuple[str, ...] | None = None
+    group: str = "main"
+
+    @classmethod
+    def of(cls, name: str, value: Any = None) -> MethodSpec:
+        """Return the method that an entry of a plan stands for.
+
+        Parameters
+        ----------
+        name : str
+        value : None, str, mapping or estimator
+            None: the registered method of that name. A str: its import path. A
+            mapping: ``estimator`` (a registered name, an import path or an
+            estimator; by default the name), ``settings`` on top of the registered
+            ones, ``one_vs_rest``, ``scale``, ``datasets``.
+        """
+        if not isinstance(name, str) or not name:
+            raise TypeError(f"methods must have names, got {name!r}.")
+        if value is None:
+            value = {}
+        elif not isinstance(value, Mapping):
+            value = {"estimator": value}
+        unknown = sorted(set(value) - set(_KEYS))
+        if unknown:
+            raise ValueError(
+                f"methods.{name} may have the entries {list(_KEYS)}, got {unknown}."
+            )
+        chosen = value.get("estimator", name)
+        base: Mapping[str, Any] = {"estimator": chosen}
+        if isinstance(chosen, str) and not _PATH.fullmatch(chosen):
+            base = _registered(chosen)
+        datasets = value.get("datasets")
+        return cls(
+            name=name,
+            estimator=_check_estimator(name, base["estimator"]),
+            settings={
+                **base.get("settings", {}),
+                **_check_settings(name, value.get("settings", {})),
+            },
+            one_vs_rest=_flag(name, "one_vs_rest", value, base, False),
+            scale=_flag(name, "scale", value, base, True),
+            datasets=None if datasets is None else tuple(datasets),
+        )
+
+    def description(self) -> dict[str, Any]:
+        """Return what decides the results of the method, as JSON has it."""
+        settings = as_json(self.settings)
+        estimator = self.estimator
+        if not isinstance(estimator, str):
+            own = as_json(estimator)
+            estimator, settings = own["class"], {**own["settings"], **settings}
+        return {
+            "name": self.name,
+            "estimator": estimator,
+            "settings": settings,
+            "one_vs_rest": self.one_vs_rest,
+            "scale": self.scale,
+        }
+
+    def order(self) -> dict[str, Any]:
+        """Return what a process needs to build the estimator, as JSON has it."""
+        order: dict[str, Any] = {
+            "name": self.name,
+            "one_vs_rest": self.one_vs_rest,
+            "scale": self.scale,
+        }
+        if isinstance(self.estimator, str):
+            return {**order, "estimator": self.estimator, "settings": self.settings}
+        # From this process to its own child, through a pipe: never to a file.
+        pickled = _pickler().dumps((self.estimator, self.settings))
+        return {**order, "pickled": base64.b64encode(pickled).decode("ascii")}
+
+
+def _pickler() -> Any:
+    """Return cloudpickle, which also takes classes of a notebook."""
+    try:
+        return importlib.import_module("cloudpickle")
+    except ImportError:  # joblib before 1.6 brings its own
+        return importlib.import_module("joblib.externals.cloudpickle")
+
+
+def _registered(name: str) -> Mapping[str, Any]:
+    if name in REGISTERED:
+        return REGISTERED[name]
+    spelled = {known.lower(): known for known in REGISTERED}
+    near = difflib.get_close_matches(name.lower(), spelled, n=1, cutoff=0.5)
+    hint = f" Did you mean {spelled[near[0]]!r}?" if near else ""
+    raise ValueError(
+        f"methods must be registered names, one of {list_methods()}, or have an "
+        f"estimator such as 'package.module:Class', got {name!r}.{hint}"
+    )
+
+
+def _check_estimator(name: str, estimator: Any) -> Any:
+    if isinstance(estimator, str):
+        if not _PATH.fullmatch(estimator):
+            raise ValueError(
+                f"methods.{name}.estimator must be 'package.module:Class', got "
+                f"{estimator!r}."
+            )
+    elif isinstance(estimator, type) or not hasattr(estimator, "get_params"):
+        raise TypeError(
+            f"methods.{name} must be the name of a method, an import path or an "
+            f"estimator with get_params, got {estimator!r}."
+        )
+    return estimator
+
+
+def _check_settings(name: str, settings: Any) -> dict[str, Any]:
+    if not isinstance(settings, Mapping):
+        raise TypeError(
+            f"methods.{name}.settings must map arguments to values, got {settings!r}."
+        )
+    return dict(settings)
+
+
+def _flag(
+    name: str,
+    key: str,
+    value: Mapping[str, Any],
+    base: Mapping[str, Any],
+    default: bool,
+) -> bool:
+    flag = value.get(key, base.get(key, default))
+    if not isinstance(flag, bool):
+        raise TypeError(f"methods.{name}.{key} must be true or false, got {flag!r}.")
+    return flag
+
+
+def as_json(value: Any) -> Any:
+    """Return a description of a value that JSON can hold, the same at every run."""
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float | np.generic):
+        return value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, Mapping):
+        return {str(k): as_json(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_json(v) for v in value]
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if hasattr(value, "get_params") and not isinstance(value, type):
+        kind = type(value)
+        params = value.get_params(deep=False)
+        return {
+            "class": f"{kind.__module__}:{kind.__qualname__}",
+            "settings": {k: as_json(params[k]) for k in sorted(params)},
+        }
+    if callable(value) and hasattr(value, "__qualname__"):
+        return f"{value.__module__}:{value.__qualname__}"
+    # An address in memory is another one at every run.
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
+
+
+def canonical(value: Any) -> str:
+    """Return the one JSON text of a value: keys sorted, no spaces.
+
+    Examples
+    --------
+    >>> from clml.experiments._methods import canonical
+    >>> canonical({"b": 1, "a": [None, 0.5]})
+    '{"a":[null,0.5],"b":1}'
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def find_class(path: str) -> type:
+    """Return the estimator class of an import path.
+
+    Examples
+    --------
+    >>> from clml.experiments._methods import find_class
+    >>> find_class("clml.baselines:MLkNNClassifier").__name__
+    'MLkNNClassifier'
+    """
+    module_name, _, class_name = path.partition(":")
+    found = getattr(importlib.import_module(module_name), class_name, None)
+    # Nothing but estimators: a plan is data, and must not call other functions.
+    if not (isinstance(found, type) and hasattr(found, "fit")):
+        raise TypeError(f"{path!r} must name a class with fit, got {found!r}.")
+    return found
+
+
+def _built(value: Any) -> Any:
+    """Return a setting, the estimators that it describes built."""
+    if isinstance(value, Mapping) and "class" in value:
+        settings = value.get("settings", {})
+        return find_class(value["class"])(**{k: _built(v) for k, v in settings.items()})
+    if isinstance(value, list):
+        return [_built(v) for v in value]
+    return value
+
+
+def build_estimator(order: Mapping[str, Any], random_state: int) -> Any:
+    """Return the unfitted estimator of an order.
+
+    Parameters
+    ----------
+    order : mapping
+        Of :meth:`MethodSpec.order`.
+    random_state : int
+        For every ``random_state`` in it that is None.
+    """
+    if "pickled" in order:
+        from sklearn.base import clone
+
+        given, settings = _pickler().loads(base64.b64decode(order["pickled"]))
+        model = clone(given)
+        if settings:
+            model.set_params(**settings)
+    else:
+        settings = {k: _built(v) for k, v in order["settings"].items()}
+        model = find_class(order["estimator"])(**settings)
+    if hasattr(model, "get_params"):
+        seeds = {
+            name: random_state
+            for name, value in model.get_params(deep=True).items()
+            if value is None and name.rpartition("__")[2] == "random_state"
+        }
+        if seeds:
+            model.set_params(**seeds)
+    if order["one_vs_rest"]:
+        from sklearn.multiclass import OneVsRestClassifier
+
+        model = OneVsRestClassifier(model)
+    if order["scale"]:
+        from sklearn.pipeline import make_pipeline
+
+        model = make_pipeline(ScaleNonIndicators(), model)
+    return model

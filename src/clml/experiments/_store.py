@@ -1,0 +1,280 @@
+"""A folder of results that survives its writers: records, artifacts, claims.
+
+Everything that several runners could do at once happens under one lock of the folder.
+A record is one line, written and synchronised before the lock is given back; a line
+that a killed writer left unfinished is cut off by the next one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+from .._atomic import atomic_path, atomic_texts, sync_folder
+from .._paths import fail
+
+RECORDS, PLAN, ARTIFACTS, CLAIMS = "records.jsonl", "plan.json", "artifacts", "claims"
+_LONGEST_LINE = 2**20
+_LARGEST_FILE = 2**30
+# A claim of another machine is given this long beyond the time limit.
+_GRACE_SECONDS = 120.0
+
+Claim = Literal["mine", "finished", "taken"]
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold the lock of a file; the system gives it back if the process dies."""
+    with path.open("ab") as file:
+        try:
+            import fcntl
+        except ImportError:  # Windows
+            import msvcrt
+
+            file.seek(0)
+            while True:
+                try:
+                    msvcrt.locking(  # type: ignore[attr-defined,unused-ignore]
+                        file.fileno(),
+                        msvcrt.LK_LOCK,  # type: ignore[attr-defined,unused-ignore]
+                        1,
+                    )
+                    break
+                except OSError:  # it gives up after ten seconds
+                    continue
+        else:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def read_lines(path: Path, offset: int = 0) -> tuple[list[dict[str, Any]], int]:
+    """Return the records from a place on, and the place after the last whole line.
+
+    Parameters
+    ----------
+    path : Path
+        A missing file has no records.
+    offset : int
+        Where a line begins.
+    """
+    try:
+        with path.open("rb") as file:
+            if os.fstat(file.fileno()).st_size > _LARGEST_FILE:
+                raise fail(path, f"records have at most {_LARGEST_FILE:,} bytes.")
+            file.seek(offset)
+            content = file.read()
+    except FileNotFoundError:
+        return [], offset
+    end = content.rfind(b"\n") + 1  # what follows was never finished
+    records = []
+    for number, line in enumerate(content[:end].splitlines(), 1):
+        where = number if offset == 0 else None
+        if len(line) > _LONGEST_LINE:
+            raise fail(path, f"a record has at most {_LONGEST_LINE:,} bytes.", where)
+        try:
+            record = json.loads(line, parse_constant=_no_constant)
+        except (ValueError, RecursionError) as error:
+            raise fail(path, f"expected a JSON object, {error}", where) from None
+        records.append(_check_record(path, record, where))
+    return records, offset + end
+
+
+def _check_record(path: Path, record: Any, line: int | None) -> dict[str, Any]:
+    kinds = {"key": str, "dataset": str, "method": str, "split": int, "seed": int}
+    if not isinstance(record, dict):
+        raise fail(path, f"expected a JSON object, got {record!r}", line)
+    for name, kind in kinds.items():
+        if not isinstance(record.get(name), kind):
+            raise fail(
+                path, f"{name} must be {kind.__name__}, got {record.get(name)!r}", line
+            )
+    if record.get("status") not in ("done", "failed"):
+        raise fail(
+            path, f"status must be done or failed, got {record.get('status')!r}", line
+        )
+    if record["status"] == "done" and not isinstance(record.get("losses"), dict):
+        raise fail(path, "a record that is done must have losses", line)
+    return record
+
+
+def _start_time(pid: int) -> str | None:
+    """Return when a process started, in the system's own unit; None: not known."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return None
+    return text.rpartition(")")[2].split()[19]
+
+
+def _is_alive(pid: int, started: str | None) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True  # somebody else's
+    # The number may have gone to another process since.
+    return started is None or _start_time(pid) == started
+
+
+class Store:
+    """The results of an experiment in a folder.
+
+    Parameters
+    ----------
+    folder : Path
+        Made if it is missing.
+    retry_failed : bool
+        Whether what has failed before counts as not finished.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from clml.experiments._store import Store
+    >>> record = {"key": "a", "dataset": "d", "method": "m", "split": 0, "seed": 0,
+    ...           "status": "failed", "reason": "time-out", "losses": None}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = Store(Path(folder))
+    ...     first = store.claim("a")
+    ...     store.finish(record)
+    ...     first, store.claim("a")
+    ('mine', 'finished')
+    """
+
+    def __init__(self, folder: Path, retry_failed: bool = False) -> None:
+        self.folder = folder
+        for name in (ARTIFACTS, CLAIMS):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+        self._offset = 0
+        self._finished: set[str] = set()
+        self._to_retry: set[str] = set()
+        with self._lock():
+            records, self._offset = read_lines(self.folder / RECORDS)
+        last = {record["key"]: record["status"] for record in records}
+        self._finished = set(last)
+        if retry_failed:
+            self._to_retry = {k for k, status in last.items() if status == "failed"}
+
+    def _lock(self) -> Any:
+        return _locked(self.folder / ".lock")
+
+    def _refresh(self) -> None:
+        """Take in what other runners have finished."""
+        records, self._offset = read_lines(self.folder / RECORDS, self._offset)
+        for record in records:
+            self._finished.add(record["key"])
+            self._to_retry.discard(record["key"])
+
+    def is_finished(self, key: str) -> bool:
+        """Whether a job needs not be run, as far as this object knows."""
+        return key in self._finished and key not in self._to_retry
+
+    def claim(self, key: str, limit_seconds: float | None = None) -> Claim:
+        """Take a job unless it is finished, or another runner is at it.
+
+        Parameters
+        ----------
+        key : str
+        limit_seconds : float or None
+            The longest that a job may take.
+
+        Returns
+        -------
+        {"mine", "finished", "taken"}
+        """
+        path = self.folder / CLAIMS / f"{key}.json"
+        with self._lock():
+            self._refresh()
+            if self.is_finished(key):
+                return "finished"
+            if path.exists():
+                if not _is_stale(path, limit_seconds):
+                    return "taken"
+                path.unlink()
+            pid = os.getpid()
+            owner = {
+                "pid": pid,
+                "started": _start_time(pid),
+                "host": socket.gethostname(),
+                "time": time.time(),
+            }
+            # "x" refuses a file that is there: for systems whose locks do nothing.
+            try:
+                with path.open("x", encoding="utf-8") as file:
+                    json.dump(owner, file)
+            except FileExistsError:
+                return "taken"
+        return "mine"
+
+    def release(self, key: str) -> None:
+        """Give a job back that was not finished."""
+        with self._lock():
+            (self.folder / CLAIMS / f"{key}.json").unlink(missing_ok=True)
+
+    def finish(self, record: Mapping[str, Any], artifact: bytes | None = None) -> None:
+        """Keep what came out of a job: first its artifact, then its record."""
+        record = dict(record)
+        if artifact is not None:
+            name = f"{ARTIFACTS}/{record['key']}.npz"
+            _write_bytes(self.folder / name, artifact)
+            record["artifact"] = name
+        line = json.dumps(record, allow_nan=False).encode() + b"\n"
+        with self._lock():
+            self._refresh()
+            _append(self.folder / RECORDS, line, self._offset)
+            self._refresh()
+            (self.folder / CLAIMS / f"{record['key']}.json").unlink(missing_ok=True)
+
+    def write_plan(self, plan: Mapping[str, Any]) -> None:
+        """Keep the resolved plan."""
+        with self._lock(), atomic_texts(self.folder / PLAN) as [file]:
+            json.dump(plan, file, indent=1, allow_nan=False)
+            file.write("\n")
+
+
+def _append(path: Path, line: bytes, end: int) -> None:
+    """Write a line after the last whole one, and wait until it is on the disk."""
+    is_new = not path.exists()
+    with path.open("ab") as file:
+        if file.tell() > end:
+            file.truncate(end)
+        file.write(line)
+        file.flush()
+        os.fsync(file.fileno())
+    if is_new:
+        sync_folder(path.parent)
+
+
+def _write_bytes(path: Path, content: bytes) -> None:
+    with atomic_path(path) as temporary:
+        with temporary.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    sync_folder(path.parent)
+
+
+def _is_stale(path: Path, limit_seconds: float | None) -> bool:
+    """Whether who claimed a job is gone."""
+    try:
+        with path.open("rb") as file:
+            owner = json.loads(file.read(10_000))
+        pid, started, host = owner["pid"], owner["started"], owner["host"]
+        age = time.time() - float(owner["time"])
+        is_here = host == socket.gethostname()
+        if is_here and isinstance(pid, int) and not isinstance(pid, bool) and pid > 0:
+            return not _is_alive(pid, started)
+    except (ValueError, KeyError, TypeError):
+        return True  # its writer was killed in the act, under the lock
+    return limit_seconds is not None and age > limit_seconds + _GRACE_SECONDS

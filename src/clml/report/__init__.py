@@ -1,0 +1,13 @@
+"""One self-contained HTML page from results or from a fitted estimator."""
+
+from ._data import experiment_data, write_report
+from ._estimator import estimator_data, report_of
+from ._page import build_page
+
+__all__ = [
+    "build_page",
+    "estimator_data",
+    "experiment_data",
+    "report_of",
+    "write_report",
+]

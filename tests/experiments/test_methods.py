@@ -1,0 +1,95 @@
+import json
+import sys
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+
+from clml._stacking import default_learners
+from clml.experiments._methods import (
+    MethodSpec,
+    as_json,
+    build_estimator,
+    canonical,
+    find_class,
+    list_methods,
+)
+
+
+@pytest.mark.parametrize("name", list_methods())
+def test_every_registered_method_is_built_from_json(name):
+    method = MethodSpec.of(name)
+    order = json.loads(json.dumps(method.order()))
+    model = build_estimator(order, random_state=3)
+    assert hasattr(model, "fit")
+    seeds = [
+        value
+        for key, value in model.get_params().items()
+        if key.rpartition("__")[2] == "random_state" and value is not None
+    ]
+    assert set(seeds) <= {3}
+    json.dumps(method.description(), allow_nan=False)
+
+
+def test_wrapping_and_settings():
+    method = MethodSpec.of("LogisticRegression", {"settings": {"C": 0.5}})
+    model = build_estimator(method.order(), 0)
+    assert [type(step).__name__ for _, step in model.steps] == [
+        "ScaleNonIndicators",
+        "OneVsRestClassifier",
+    ]
+    inner = model[-1].estimator
+    assert (inner.C, inner.max_iter) == (0.5, 2000)
+
+
+def test_an_estimator_inside_an_estimator():
+    model = build_estimator(MethodSpec.of("Tuned-forest").order(), 5)
+    assert isinstance(model.estimator, RandomForestClassifier)
+    assert model.estimator.random_state == 5
+
+
+def test_an_object_goes_through_a_pipe():
+    given = LogisticRegression(C=2.0)
+    method = MethodSpec.of("mine", {"estimator": given, "one_vs_rest": True})
+    model = build_estimator(json.loads(json.dumps(method.order())), 4)
+    inner = model[-1].estimator
+    assert (inner.C, inner.random_state) == (2.0, 4)
+    assert given.random_state is None
+    assert method.description()["estimator"].endswith("LogisticRegression")
+
+
+def test_a_class_of_a_plan_must_be_an_estimator():
+    with pytest.raises(TypeError, match="a class with fit"):
+        find_class("os:system")
+    with pytest.raises(TypeError, match="a class with fit"):
+        find_class("pathlib:Path")
+    with pytest.raises(ModuleNotFoundError):
+        find_class("no_such_module:Thing")
+
+
+def test_descriptions_are_the_same_at_every_run():
+    class Odd:
+        pass
+
+    value = {
+        "a": np.float64(0.5),
+        "b": (1, None, True),
+        "c": np.arange(2),
+        "d": Odd(),
+        "e": sys.exit,
+        "f": RandomForestClassifier(7),
+    }
+    found = as_json(value)
+    assert found["a"] == 0.5
+    assert found["b"] == [1, None, True]
+    assert found["c"] == [0, 1]
+    assert "0x" not in found["d"]
+    assert found["f"]["settings"]["n_estimators"] == 7
+    assert canonical(found) == canonical(as_json({**value, "d": Odd()}))
+
+
+def test_registered_settings_are_those_of_the_library():
+    forest = dict(default_learners())["forest"]
+    registered = MethodSpec.of("RandomForest").settings
+    assert forest.n_estimators == registered["n_estimators"]

@@ -1,0 +1,117 @@
+import csv
+from dataclasses import FrozenInstanceError
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clml.experiments import PAPER_RESULTS
+from clml.lebesgue import lebesgue_contributions
+
+MEASURES = (
+    "hamming",
+    "micro_f1",
+    "lrap",
+    "contribution",
+    "normalised_contribution",
+    "geometric_mean",
+)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "method", "expected"),
+    [
+        ("CAL500", "GNB-BR", (0.547, 0.713, 0.647, 0, 0, 0.631976)),
+        ("emotions", "CLML", (0.205, 0.328, 0.224, 0.021444, 0.808736, 0.246669)),
+        ("mediamill", "CLIF", (0.027, 0.364, 0.216, 0.035504, 1, 0.128975)),
+    ],
+)
+def test_printed_numbers_are_in_their_places(dataset, method, expected):
+    row = PAPER_RESULTS.datasets.index(dataset)
+    column = PAPER_RESULTS.methods.index(method)
+    found = [getattr(PAPER_RESULTS, measure)[row, column] for measure in MEASURES]
+    assert found == list(expected)
+
+
+def test_the_file_beside_the_tests_says_the_same():
+    with (Path(__file__).parents[1] / "paper_results.csv").open(newline="") as file:
+        for row in csv.DictReader(file):
+            found = PAPER_RESULTS.value(row["dataset"], row["method"], "hamming")
+            assert found == float(row["hamming_loss"])
+
+
+def test_shapes_and_names():
+    assert len(PAPER_RESULTS.datasets) == 9
+    assert PAPER_RESULTS.methods[-1] == "CLML"
+    for measure in MEASURES:
+        assert PAPER_RESULTS.table(measure).shape == (9, 7)
+    assert set(PAPER_RESULTS.dataset_figures) == set(PAPER_RESULTS.datasets)
+    assert PAPER_RESULTS.dataset_figures["IMDB-F"].n_instances == 120_900
+    assert PAPER_RESULTS.critical_difference == 2.686
+    assert repr(PAPER_RESULTS) == "PaperResults(9 datasets, 7 methods)"
+
+
+def test_printed_statistics_go_by_our_names():
+    assert {name: test.statistic for name, test in PAPER_RESULTS.friedman.items()} == {
+        "contribution": 2.88,
+        "geometric_mean": 21.37,
+        "hamming": 35.62,
+        "micro_f1": 25.64,
+        "lrap": 17.75,
+    }
+    ranks = dict(zip(PAPER_RESULTS.methods, PAPER_RESULTS.aggregate_ranks, strict=True))
+    assert (ranks["CLML"], ranks["DELA"], ranks["GNB-BR"]) == (2.5, 2.9, 6.0)
+
+
+def test_medians_are_those_of_the_geometric_means():
+    np.testing.assert_allclose(
+        np.median(PAPER_RESULTS.geometric_mean, axis=0),
+        PAPER_RESULTS.geometric_mean_medians,
+        atol=0.0005001,
+    )
+
+
+def test_the_second_and_third_loss_are_exchanged_in_print_in_the_ablation_too():
+    row = next(r for r in PAPER_RESULTS.ablation if r.dataset == "emotions")
+    assert (row.embedding_dim, row.micro_f1, row.lrap) == (20, 0.283, 0.178)
+    # With uniform scores this loss is cardinality · ln K: 3.35 on emotions.
+    assert row.row_log_loss == pytest.approx(3.4, abs=0.01)
+    assert len(PAPER_RESULTS.ablation) == 16
+
+
+@pytest.mark.parametrize("row", range(9))
+def test_contributions_follow_from_the_losses(row):
+    losses = np.stack(
+        [PAPER_RESULTS.table(name)[row] for name in ("hamming", "lrap", "micro_f1")],
+        axis=-1,
+    )
+    np.testing.assert_allclose(
+        lebesgue_contributions(losses), PAPER_RESULTS.contribution[row], atol=0.0012
+    )
+    np.testing.assert_allclose(
+        losses.prod(axis=1) ** (1 / 3), PAPER_RESULTS.geometric_mean[row], atol=0.0008
+    )
+
+
+def test_nothing_can_be_changed():
+    with pytest.raises(ValueError, match="read-only"):
+        PAPER_RESULTS.hamming[0, 0] = 0
+    with pytest.raises(FrozenInstanceError):
+        PAPER_RESULTS.hamming = None
+    with pytest.raises(TypeError):
+        PAPER_RESULTS.friedman["hamming"] = None
+
+
+def test_datasets_are_found_in_any_case():
+    assert PAPER_RESULTS.find_dataset("cal500") == 0
+    assert PAPER_RESULTS.find_dataset("imdb-f") == PAPER_RESULTS.datasets.index(
+        "IMDB-F"
+    )
+    assert PAPER_RESULTS.find_dataset("bibtex") is None
+    assert np.isnan(PAPER_RESULTS.value("bibtex", "CLML", "hamming"))
+    assert np.isnan(PAPER_RESULTS.value("flags", "forest", "hamming"))
+
+
+def test_unknown_measure():
+    with pytest.raises(ValueError, match=r"measure must be one of .* got 'f1'"):
+        PAPER_RESULTS.table("f1")

@@ -1,0 +1,139 @@
+import numpy as np
+import pytest
+from sklearn.naive_bayes import GaussianNB
+
+from clml.experiments._plan import Limits, Plan, read_plan
+
+SMALL = {"datasets": ["synthetic"], "methods": ["CLML"]}
+
+
+def test_a_plan_counts_its_jobs_and_says_what_it_is():
+    plan = Plan(
+        ["flags", "synthetic"],
+        ["CLML", "GNB-BR"],
+        splits=2,
+        seeds=[0, 7],
+        limits={"seconds": 60},
+    )
+    assert repr(plan) == "Plan(2 datasets, 2 methods, 2 splits, 2 seeds: 16 jobs)"
+    resolved = plan.as_dict()
+    assert [d["name"] for d in resolved["datasets"]] == ["flags", "synthetic"]
+    assert resolved["methods"][1] == {
+        "name": "GNB-BR",
+        "estimator": "clml.baselines:GaussianNBRelevance",
+        "settings": {},
+        "one_vs_rest": False,
+        "scale": True,
+        "datasets": None,
+        "group": "main",
+    }
+    assert resolved["limits"] == {"seconds": 60, "memory_mb": None, "threads": 1}
+    assert resolved["losses"] == ["hamming", "lrap", "micro_f1"]
+
+
+def test_a_plan_of_objects(small_data):
+    plan = Plan({"mine": small_data}, {"naive": GaussianNB(var_smoothing=1e-3)})
+    assert np.array_equal(plan.datasets[0].load().X, small_data[0])
+    assert plan.as_dict()["methods"][0]["estimator"] == "sklearn.naive_bayes:GaussianNB"
+    assert plan.as_dict()["methods"][0]["settings"]["var_smoothing"] == 1e-3
+
+
+def test_an_ablation_adds_variants_of_a_method():
+    plan = Plan(
+        ["emotions", "flags"],
+        ["CLML-paper", "GNB-BR"],
+        ablation={
+            "method": "CLML-paper",
+            "setting": "embedding_dim",
+            "values": [20, 40],
+            "datasets": ["emotions"],
+        },
+        splits=1,
+    )
+    variant = plan.methods[-1]
+    assert variant.name == "CLML-paper embedding_dim=40"
+    assert variant.settings["embedding_dim"] == 40
+    assert variant.datasets == ("emotions",)
+    # The paper's own width is the method itself.
+    assert plan.ablation["names"] == ["CLML-paper", variant.name]
+    assert repr(plan).endswith("5 jobs)")
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"datasets": []}, ValueError, "datasets must not be empty"),
+        ({"datasets": "flags"}, TypeError, "datasets must be a list"),
+        ({"datasets": [3]}, TypeError, "datasets must hold names"),
+        ({"datasets": ["a", "a"]}, ValueError, "datasets must be distinct"),
+        ({"datasets": {"a": {"file": "x"}}}, ValueError, r"datasets\.a must be"),
+        ({"datasets": {"a": {"labels": []}}}, ValueError, "either path or synthetic"),
+        ({"datasets": {"a": {"synthetic": 3}}}, TypeError, "must be a table"),
+        ({"methods": []}, ValueError, "methods must not be empty"),
+        ({"methods": ["clml"]}, ValueError, "Did you mean 'CLML'"),
+        ({"methods": {"a": {"estimator": "os system"}}}, ValueError, "registered"),
+        ({"methods": {"a": {"class": "b:C"}}}, ValueError, r"methods\.a may have"),
+        ({"methods": {"a": GaussianNB}}, TypeError, "an estimator with get_params"),
+        ({"methods": {"CLML": {"settings": 3}}}, TypeError, r"CLML\.settings must"),
+        ({"methods": {"CLML": {"scale": 1}}}, TypeError, r"scale must be true"),
+        ({"methods": {"CLML": {"datasets": ["b"]}}}, ValueError, "of the plan"),
+        ({"splits": 0}, ValueError, "splits must be an integer of at least 1"),
+        ({"seeds": 0}, TypeError, "seeds must be a list"),
+        ({"seeds": [-1]}, ValueError, "seeds must be from 0"),
+        ({"seeds": [0.5]}, TypeError, "seeds must be integers"),
+        ({"losses": ["haming"]}, ValueError, "Did you mean 'hamming'"),
+        ({"losses": [min]}, TypeError, "losses must be text"),
+        ({"test_size": 1}, ValueError, r"test_size must lie in \(0, 1\)"),
+        ({"limits": {"minutes": 1}}, ValueError, "limits may have"),
+        ({"limits": {"seconds": -1}}, ValueError, "limits.seconds must be a positive"),
+        ({"limits": {"threads": 0}}, ValueError, "limits.threads must be"),
+        ({"ablation": {"method": "CLML"}}, ValueError, "ablation must have"),
+        ({"name": 3}, TypeError, "name must be text"),
+        ({"notes": "one"}, TypeError, "notes must be a list"),
+    ],
+)
+def test_bad_plans_name_the_entry(changes, error, message):
+    with pytest.raises(error, match=message):
+        Plan(**{**SMALL, **changes})
+
+
+def test_a_plan_is_read_with_paths_beside_it(tmp_path):
+    (tmp_path / "mine.csv").write_text("x0,y0,y1\n0.5,0,1\n1.5,1,0\n")
+    path = tmp_path / "plan.toml"
+    path.write_text(
+        """
+        name = "mine"
+        datasets = ["synthetic", {name = "m", path = "mine.csv", labels = ["y0", "y1"]}]
+        splits = 1
+        [limits]
+        memory_mb = 500
+        [methods.GNB-BR]
+        [methods.trees]
+        estimator = "sklearn.ensemble:ExtraTreesClassifier"
+        scale = false
+        settings = { n_estimators = 7 }
+        """
+    )
+    plan = read_plan(path)
+    assert plan.limits == Limits(memory_mb=500)
+    assert plan.datasets[1].load().Y.tolist() == [[0, 1], [1, 0]]
+    assert plan.methods[1].settings == {"n_estimators": 7}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"datasets = [", "not a TOML file"),
+        (b"\xff", "not a TOML file"),
+        (b"methods = ['CLML']", "needs the entry 'datasets'"),
+        (b"datasets = ['flags']\nmethods = ['CLML']\nsplit = 3", r"got \['split'\]"),
+        (b"datasets = ['flags']\nmethods = ['CLML']\nsplits = 'x'", "splits must be"),
+        (b"#" * (2**20 + 1), "at most 1,048,576 bytes"),
+    ],
+)
+def test_bad_files_are_refused(tmp_path, content, message):
+    path = tmp_path / "plan.toml"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=message) as caught:
+        read_plan(path)
+    assert str(path) in str(caught.value)

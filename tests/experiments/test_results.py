@@ -1,0 +1,147 @@
+import json
+
+import numpy as np
+import pytest
+
+from clml.experiments._plan import Plan
+from clml.experiments._results import Results
+from clml.experiments._schedule import cells_of
+
+
+def record(method, split, hamming, *, dataset="d", seed=0, key=None, **more):
+    return {
+        "key": key or f"{dataset}-{method}-{split}-{seed}",
+        "dataset": dataset,
+        "method": method,
+        "split": split,
+        "seed": seed,
+        "status": "done",
+        "losses": {"train": {"hamming": 0.0}, "test": {"hamming": hamming}},
+        **more,
+    }
+
+
+def failed(method, split):
+    return {
+        **record(method, split, 0.0),
+        "status": "failed",
+        "losses": None,
+        "reason": "time-out after 60 s",
+    }
+
+
+PLAN = {"datasets": ["d", "e"], "methods": ["a", "b"], "losses": ["hamming"]}
+
+
+def write(folder, plan, records):
+    (folder / "plan.json").write_text(json.dumps(plan))
+    lines = "".join(json.dumps(r) + "\n" for r in records)
+    (folder / "records.jsonl").write_text(lines)
+
+
+def test_tables_by_hand(tmp_path):
+    records = [
+        record("a", 1, 0.3),
+        record("a", 0, 0.9),
+        record("a", 0, 0.1),  # the last of a key counts
+        failed("b", 0),
+        record("b", 1, 0.5),
+    ]
+    write(tmp_path, PLAN, records)
+    results = Results.read(tmp_path)
+    assert results.datasets == ["d", "e"]
+    assert results.methods == ["a", "b"]
+    assert results.losses == ["hamming"]
+    assert results.values("d", "a", "hamming") == [0.1, 0.3]
+    nan = np.nan
+    assert np.allclose(
+        results.table("hamming"), [[0.2, 0.5], [nan, nan]], equal_nan=True
+    )
+    spread = [[np.std([0.1, 0.3], ddof=1), nan], [nan, nan]]
+    assert np.allclose(results.spread("hamming"), spread, equal_nan=True)
+    assert results.table("hamming", "train")[0, 0] == 0
+    assert np.isnan(results.table("hamming", "validation")).all()
+    assert [r["reason"] for r in results.failed] == ["time-out after 60 s"]
+    assert results.record("d", "b", 0)["status"] == "failed"
+    assert results.artifact("d", "a") is None
+
+
+def test_names_come_from_the_records_where_the_plan_has_none():
+    results = Results({}, [record("a", 0, 0.1), record("b", 0, 0.2)])
+    assert (results.datasets, results.methods) == (["d"], ["a", "b"])
+    assert results.losses == ["hamming"]
+    assert results.ablation == {}
+
+
+def test_records_of_another_plan_are_left_out(tmp_path):
+    plan = Plan(["synthetic"], ["GNB-BR"], splits=1).as_dict()
+    plan["datasets"][0]["data_hash"] = "0"
+    (cell,) = cells_of(plan)
+    own = record("GNB-BR", 0, 0.1, dataset="synthetic", key=cell.key)
+    before = record("GNB-BR", 0, 0.9, dataset="synthetic", key="other")
+    write(tmp_path, plan, [own, before])
+    assert Results.read(tmp_path).values("synthetic", "GNB-BR", "hamming") == [0.1]
+
+
+def test_the_variants_of_an_ablation_are_apart():
+    plan = Plan(
+        ["synthetic"],
+        ["CLML-paper"],
+        ablation={
+            "method": "CLML-paper",
+            "setting": "embedding_dim",
+            "values": [20, 40],
+            "datasets": ["synthetic"],
+        },
+    ).as_dict()
+    results = Results(plan, [])
+    assert results.methods == ["CLML-paper"]
+    assert results.ablation == {20: "CLML-paper", 40: "CLML-paper embedding_dim=40"}
+    assert results.all_methods == list(results.ablation.values())
+
+
+def test_artifacts_are_arrays(tmp_path):
+    (tmp_path / "artifacts").mkdir()
+    np.savez(tmp_path / "artifacts" / "k.npz", **{"history/sigma": np.arange(3.0)})
+    write(tmp_path, PLAN, [record("a", 0, 0.1, artifact="artifacts/k.npz")])
+    found = Results.read(tmp_path).artifact("d", "a")
+    assert found["history/sigma"].tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "name", ["../secret.npz", "/etc/passwd", "artifacts/../k.npz", 3]
+)
+def test_artifacts_stay_in_the_folder(tmp_path, name):
+    write(tmp_path, PLAN, [record("a", 0, 0.1, artifact=name)])
+    with pytest.raises(ValueError, match="artifact must be in"):
+        Results.read(tmp_path).artifact("d", "a")
+
+
+@pytest.mark.parametrize("pickled", [True, False])
+def test_artifacts_are_not_trusted(tmp_path, pickled):
+    (tmp_path / "artifacts").mkdir()
+    path = tmp_path / "artifacts" / "k.npz"
+    if pickled:
+        np.savez(path, a=np.array([{}], dtype=object))
+    else:
+        path.write_bytes(b"nonsense")
+    write(tmp_path, PLAN, [record("a", 0, 0.1, artifact="artifacts/k.npz")])
+    with pytest.raises(ValueError, match="not a file of arrays"):
+        Results.read(tmp_path).artifact("d", "a")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [("[]", "expected a JSON object"), ("{", "expected a JSON object")],
+)
+def test_damaged_plans_are_refused(tmp_path, content, message):
+    (tmp_path / "plan.json").write_text(content)
+    with pytest.raises(ValueError, match=message):
+        Results.read(tmp_path)
+
+
+def test_other_folders_and_parts_are_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match="holds no results"):
+        Results.read(tmp_path)
+    with pytest.raises(ValueError, match="part must be one of"):
+        Results(PLAN, []).table("hamming", "all")

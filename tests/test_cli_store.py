@@ -1,0 +1,112 @@
+"""Models of skops are not trusted: what they may hold, and what is refused."""
+
+import io
+import sys
+import types
+import zipfile
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+
+from clml import LebesgueTunedClassifier
+from clml._cli_store import _is_acceptable, load_model, save_tuned
+
+skops = pytest.importorskip("skops.io", reason="tuned models are kept by skops")
+
+
+def tuned(small_data, learner):
+    X, Y = small_data
+    settings = {"max_epochs": 2, "shrinkage": 0.5, "cv": 2, "random_state": 0}
+    return LebesgueTunedClassifier(learner, **settings).fit(X, Y)
+
+
+@pytest.fixture
+def stranger():
+    """A class of a module that is none of the packages."""
+    module = types.ModuleType("stranger")
+    kind = type("Mine", (KNeighborsClassifier,), {"__module__": "stranger"})
+    module.Mine = kind
+    sys.modules["stranger"] = module
+    yield kind
+    del sys.modules["stranger"]
+
+
+def test_a_model_comes_back(small_data, tmp_path):
+    X, _ = small_data
+    model = tuned(small_data, KNeighborsClassifier())
+    assert save_tuned(model, tmp_path / "m") == []
+    assert [path.name for path in tmp_path.iterdir()] == ["m"]
+    loaded = load_model(tmp_path / "m")
+    np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+    np.testing.assert_array_equal(
+        loaded.select("lrap").predict(X), model.select("lrap").predict(X)
+    )
+
+
+def test_other_types_must_be_named(small_data, tmp_path, stranger):
+    model = tuned(small_data, stranger())
+    assert save_tuned(model, tmp_path / "m") == ["stranger.Mine"]
+    with pytest.raises(ValueError, match=r"--trust stranger\.Mine"):
+        load_model(tmp_path / "m")
+    with pytest.raises(ValueError, match=r"--trust stranger\.Mine"):
+        load_model(tmp_path / "m", trust=["stranger.Other"])
+    loaded = load_model(tmp_path / "m", trust=["stranger.Mine"])
+    assert isinstance(loaded.estimator_, stranger)
+
+
+@pytest.mark.parametrize(
+    ("name", "acceptable"),
+    [
+        ("clml._tuned.LebesgueTunedClassifier", True),
+        ("sklearn.tree._tree.Tree", True),
+        ("os.system", False),
+        ("builtins.eval", False),
+        ("sklearnish.Tree", False),
+        ("numpy.testing.TestCase", False),
+        ("numpy.load", False),  # a function
+        ("clml.cli.Path", False),  # a class from elsewhere
+        ("sklearn.absent.Thing", False),
+        ("numpy", False),
+        ("", False),
+    ],
+)
+def test_what_a_file_may_hold(name, acceptable):
+    assert _is_acceptable(name) is acceptable
+
+
+def test_a_model_of_another_library_is_refused(small_data, tmp_path):
+    X, Y = small_data
+    skops.dump(LogisticRegression().fit(X, Y[:, 0]), tmp_path / "m")
+    with pytest.raises(ValueError, match="no model of clml but a LogisticRegression"):
+        load_model(tmp_path / "m")
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"text", b"{}"])
+def test_files_that_are_no_models(tmp_path, content):
+    (tmp_path / "m").write_bytes(content)
+    with pytest.raises(ValueError, match="no model could be read"):
+        load_model(tmp_path / "m")
+
+
+@pytest.mark.parametrize("schema", [b"", b"{}", b"[]", b'{"__loader__": "x"}'])
+def test_damaged_archives(tmp_path, schema):
+    with zipfile.ZipFile(tmp_path / "m", "w") as archive:
+        archive.writestr("schema.json", schema)
+    with pytest.raises(ValueError, match="no model could be read"):
+        load_model(tmp_path / "m")
+
+
+def test_an_archive_that_grows_too_much_is_refused(tmp_path):
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("schema.json", b" " * (65 * 2**20))
+    (tmp_path / "m").write_bytes(content.getvalue())
+    with pytest.raises(ValueError, match="it would take"):
+        load_model(tmp_path / "m")
+
+
+def test_a_model_that_is_not_there(tmp_path):
+    with pytest.raises(FileNotFoundError, match="No such model"):
+        load_model(tmp_path / "absent")
