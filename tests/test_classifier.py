@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import make_multilabel_classification
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
@@ -853,3 +854,13 @@ def test_a_warm_start_stays_where_its_populations_are():
     assert clf.fit(X, Y).n_epochs_ == 4
     with pytest.raises(ValueError, match="warm_start continues a search with device"):
         clf.set_params(engine="numpy").fit(X, Y)
+
+
+def test_report_is_a_page_of_the_run(tmp_path):
+    X, Y = make_multilabel_classification(n_samples=80, random_state=0)
+    clf = CLMLClassifier(**{**PAPER_SETTINGS, "max_epochs": 3}, random_state=0)
+    with pytest.raises(NotFittedError):
+        clf.report(tmp_path / "fit.html")
+    found = clf.fit(X, Y).report(tmp_path / "fit.html", X, Y)
+    assert found == tmp_path / "fit.html"
+    assert found.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 import clml
 from clml import __version__
-from clml._cli_support import CommandGroup, LazyCommand, debug_option, print_json
+from clml._commands._support import CommandGroup, LazyCommand, debug_option, print_json
 from clml.cli import main
 from clml.datasets._registry import list_datasets
 from clml.losses import list_losses
@@ -134,8 +134,8 @@ def test_help_shows_examples(name):
 
 def test_a_command_whose_module_is_absent_is_not_listed():
     lazy = {
-        "absent": LazyCommand("._cli_absent", "absent", "Not there."),
-        "front": LazyCommand("._cli_models", "front", "There."),
+        "absent": LazyCommand("._absent", "absent", "Not there."),
+        "front": LazyCommand("._models", "front", "There."),
     }
     group = CommandGroup(name="group", lazy=lazy)
     output = CliRunner().invoke(group, ["--help"]).output
@@ -145,7 +145,7 @@ def test_a_command_whose_module_is_absent_is_not_listed():
 
 
 def test_a_command_that_is_misspelt():
-    result = CliRunner().invoke(main, ["trian"])
+    result = CliRunner().invoke(main, ["traine"])
     assert result.exit_code == 2
     assert "Did you mean 'train'" in result.stderr
 

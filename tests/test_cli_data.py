@@ -4,8 +4,8 @@ import click
 import numpy as np
 import pytest
 
-from clml._cli_data import Data, LabelChoice, find_source, parse_labels, read_data
-from clml._cli_rows import match_features, match_labels, take_part
+from clml._commands._data import Data, LabelChoice, find_source, parse_labels, read_data
+from clml._commands._rows import match_features, match_labels, take_part
 
 SOURCE = find_source("emotions")
 

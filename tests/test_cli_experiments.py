@@ -8,7 +8,7 @@ import time
 import pytest
 from click.testing import CliRunner
 
-from clml import _cli_experiments
+from clml._commands import _experiments
 from clml.experiments import _runner
 from clml.experiments._limits import Outcome
 from clml.experiments._results import Results
@@ -40,7 +40,7 @@ def _faked(monkeypatch):
 
 
 def invoke(command, *arguments):
-    return CliRunner().invoke(getattr(_cli_experiments, command), list(arguments))
+    return CliRunner().invoke(getattr(_experiments, command), list(arguments))
 
 
 def test_bench_prints_means_and_failures(plan, tmp_path):
@@ -82,9 +82,9 @@ def test_an_interrupt_tells_how_to_go_on(plan, tmp_path, monkeypatch):
 def test_reproduce_writes_everything(tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr(
-        _cli_experiments,
+        _experiments,
         "_write_everything",
-        lambda results, folder: asked.append(results) or ["Written."],
+        lambda results, folder, quick: asked.append(results) or ["Written."],
     )
     monkeypatch.setenv("CLML_DATA", str(tmp_path))
     monkeypatch.setenv("CLML_CACHE", str(tmp_path))
@@ -104,7 +104,7 @@ def test_reproduce_writes_everything(tmp_path, monkeypatch):
 @pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is another thing there")
 def test_ctrl_c_ends_the_children(plan, tmp_path):
     out = tmp_path / "out"
-    code = "from clml._cli_experiments import bench; bench()"
+    code = "from clml._commands._experiments import bench; bench()"
     run = subprocess.Popen(
         [sys.executable, "-c", code, plan, "-o", str(out), "--jobs", "1", "--quiet"],
         stderr=subprocess.PIPE,

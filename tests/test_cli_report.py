@@ -5,7 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from clml._cli_report import report
+from clml._commands._report import report
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 
 from clml import LebesgueTunedClassifier
-from clml._cli_store import _is_acceptable, load_model, save_tuned
+from clml._commands._store import _is_acceptable, load_model, save_tuned
 
 skops = pytest.importorskip("skops.io", reason="tuned models are kept by skops")
 

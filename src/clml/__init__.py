@@ -3,11 +3,40 @@
 The losses themselves are optimised, without surrogates, by their Lebesgue measure.
 """
 
-from ._classifier import PAPER_SETTINGS, CLMLClassifier
-from ._front import ParetoFront
-from ._stacking import LebesgueStackingClassifier
-from ._tuned import LebesgueTunedClassifier
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from ._version import __version__
+
+if TYPE_CHECKING:
+    from ._classifier import PAPER_SETTINGS, CLMLClassifier
+    from ._front import ParetoFront
+    from ._stacking import LebesgueStackingClassifier
+    from ._tuned import LebesgueTunedClassifier
+
+# Imported when they are first asked for: `clml --help` need not wait for them.
+_HOMES = {
+    "PAPER_SETTINGS": "._classifier",
+    "CLMLClassifier": "._classifier",
+    "LebesgueStackingClassifier": "._stacking",
+    "LebesgueTunedClassifier": "._tuned",
+    "ParetoFront": "._front",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name], __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
 
 __all__ = [
     "PAPER_SETTINGS",

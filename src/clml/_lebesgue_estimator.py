@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal, Protocol, Self
 
 import numpy as np
@@ -21,6 +22,7 @@ from ._calibration import fit_temperatures
 from ._compiled import tell_of_compilation
 from ._front import RULES, ParetoFront
 from ._multilabel import MultiLabelMixin
+from ._paths import PathLike
 from ._rows import FitRows
 from ._search import Search, history_arrays
 from ._sklearn_compat import CallbackSupportMixin, EpochCallbacks, warn_user
@@ -80,6 +82,30 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
         model = choose_model(self.front_, self._alternatives, which, weights)
         chosen.__dict__.update(self._predicting(model))
         return chosen
+
+    def report(self, path: PathLike, X: Any = None, y: Any = None) -> Path:
+        """Write a page about the run: its front to choose from, its trajectory.
+
+        Needs the extra ``report``.
+
+        Parameters
+        ----------
+        path : str or path
+            Where the HTML file goes. It needs no other file and no network.
+        X, y : array-like or sparse matrix, default=None
+            Rows that were not trained on, and their labels: the page then shows the
+            losses of every member of the front on them, and how well it finds each
+            label.
+
+        Returns
+        -------
+        Path
+            Where it is.
+        """
+        check_is_fitted(self)
+        from .report import report_of
+
+        return report_of(self, path, X, y)
 
     def _predicting(self, model: dict[str, Any]) -> dict[str, Any]:
         """Return the attributes that predict, from those of a chosen model."""

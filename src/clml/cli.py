@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ._cli_support import (
+from ._commands._support import (
     CommandGroup,
     LazyCommand,
     check_output,
@@ -18,29 +18,25 @@ from ._version import __version__
 
 # Their modules are imported when they are called.
 _LAZY = {
-    "bench": LazyCommand(
-        "._cli_experiments", "bench", "Run the experiments of a plan."
-    ),
+    "bench": LazyCommand("._experiments", "bench", "Run the experiments of a plan."),
     "evaluate": LazyCommand(
-        "._cli_models", "evaluate", "Print the losses of a model on data with labels."
+        "._models", "evaluate", "Print the losses of a model on data with labels."
     ),
-    "front": LazyCommand(
-        "._cli_models", "front", "List the models that training found."
-    ),
+    "front": LazyCommand("._models", "front", "List the models that training found."),
     "predict": LazyCommand(
-        "._cli_models", "predict", "Predict the labels of data with a model."
+        "._models", "predict", "Predict the labels of data with a model."
     ),
     "report": LazyCommand(
-        "._cli_report", "report", "Write a page about results of experiments."
+        "._report", "report", "Write a page about results of experiments."
     ),
     "reproduce": LazyCommand(
-        "._cli_experiments", "reproduce", "Run the experiments of the paper."
+        "._experiments", "reproduce", "Run the experiments of the paper."
     ),
     "train": LazyCommand(
-        "._cli_train", "train", "Train CLML on a known dataset or a file."
+        "._train", "train", "Train CLML on a known dataset or a file."
     ),
     "tune": LazyCommand(
-        "._cli_train", "tune", "Tune any classifier for several losses at once."
+        "._train", "tune", "Tune any classifier for several losses at once."
     ),
 }
 

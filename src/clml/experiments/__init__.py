@@ -4,6 +4,7 @@ Tables are arrays (datasets, methods) of losses; smaller is better.
 """
 
 from ._ablation_table import ablation_table
+from ._consistency import ConsistencyRecord, consistency_study, read_consistency
 from ._dataset_table import dataset_table
 from ._effect import cliffs_delta, rank_biserial, vargha_delaney
 from ._friedman import FriedmanTest, friedman_test
@@ -44,6 +45,7 @@ __all__ = [
     "PAPER_RESULTS",
     "BonferroniDunnTest",
     "Cell",
+    "ConsistencyRecord",
     "FriedmanTest",
     "LabelDispersion",
     "NemenyiTest",
@@ -57,6 +59,7 @@ __all__ = [
     "bonferroni_dunn",
     "bonferroni_dunn_difference",
     "cliffs_delta",
+    "consistency_study",
     "contribution_table",
     "cost_table",
     "dataset_table",
@@ -75,6 +78,7 @@ __all__ = [
     "rank_biserial",
     "rank_groups",
     "ranks_table",
+    "read_consistency",
     "read_plan",
     "run_experiment",
     "to_csv",

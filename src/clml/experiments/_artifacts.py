@@ -134,7 +134,10 @@ def _front(model: Any, X: Any, Y: NDArray[np.int64]) -> Arrays:
         predicted[place] = decided.sum(axis=0)
         hits[place] = (decided & (Y == 1)).sum(axis=0)
     place_of_chosen = int(np.searchsorted(members, chosen)) if chosen >= 0 else -1
+    decided = label_logits(model, X, Y.shape[1]) > 0
     return {
+        "default/predicted": decided.sum(axis=0),
+        "default/hits": (decided & (Y == 1)).sum(axis=0),
         "front/loss_names": np.asarray(names, dtype=str),
         "front/validation": np.asarray(front.losses[members], dtype=np.float64),
         "front/test": losses,

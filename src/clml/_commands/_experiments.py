@@ -60,7 +60,7 @@ def bench(plan: Path, folder: Path, **options: Any) -> None:
     What is in the folder already is not run again. A plan may name any class that can
     be imported: run only those whose methods you trust.
     """
-    from .experiments._plan import read_plan
+    from ..experiments._plan import read_plan
 
     try:
         found = read_plan(plan)
@@ -98,7 +98,7 @@ def reproduce(
 
     Datasets whose files are not on this machine are left out.
     """
-    from .experiments._builtin import reproduce_plan
+    from ..experiments._builtin import reproduce_plan
 
     try:
         plan, messages = reproduce_plan(
@@ -113,7 +113,7 @@ def reproduce(
     for message in messages:
         click.echo(message, err=True)
     results = _run(plan, folder, **options)
-    for line in _write_everything(results, folder):
+    for line in _write_everything(results, folder, quick):
         click.echo(line, err=True)
 
 
@@ -135,7 +135,7 @@ def _run(
 ) -> Any:
     from joblib import cpu_count
 
-    from .experiments._runner import run_experiment
+    from ..experiments._runner import run_experiment
 
     try:
         results = run_experiment(
@@ -206,21 +206,24 @@ def _summary(results: Any, folder: Path) -> str:
     return "\n".join(lines)
 
 
-def _write_everything(results: Any, folder: Path) -> list[str]:
+def _write_everything(results: Any, folder: Path, quick: bool) -> list[str]:
     """Write tables, figures and the page; return what was written, and what not."""
-    from .experiments._tables import write_tables
+    from ..experiments import consistency_study, write_tables
 
+    click.echo("Learners against the Bayes values of known data ...", err=True)
+    consistency_study(path=folder / "consistency.csv", quick=quick)
     write_tables(results, folder / "tables")
     lines = [f"Tables are in {folder / 'tables'}."]
     try:
-        from .plots._all import write_figures
+        from ..plots import write_figures
 
-        write_figures(results, folder / "figures")
+        _, skipped = write_figures(results, folder / "figures")
         lines.append(f"Figures are in {folder / 'figures'}.")
+        lines += skipped
     except ImportError as error:
         lines.append(f"No figures: {error}")
     try:
-        from .report import write_report
+        from ..report import write_report
 
         write_report(results, folder / "report.html")
         lines.append(f"The page is {folder / 'report.html'}.")

@@ -28,7 +28,7 @@ def parse_value(text: str) -> Any:
 
     Examples
     --------
-    >>> from clml._cli_settings import parse_value
+    >>> from clml._commands._settings import parse_value
     >>> [parse_value(text) for text in ("3", "0.5", "true", "none", "auto")]
     [3, 0.5, True, None, 'auto']
     """
@@ -45,7 +45,7 @@ def parse_settings(given: Iterable[str], known: Iterable[str]) -> dict[str, Any]
 
     Examples
     --------
-    >>> from clml._cli_settings import parse_settings
+    >>> from clml._commands._settings import parse_settings
     >>> parse_settings(["n_members=4", "init=surrogate"], ["init", "n_members"])
     {'n_members': 4, 'init': 'surrogate'}
     """
@@ -76,7 +76,7 @@ def parse_settings(given: Iterable[str], known: Iterable[str]) -> dict[str, Any]
 
 def parse_losses(text: str) -> tuple[str, ...]:
     """Return the names of losses, refused where there is no such loss."""
-    from .losses import get_losses
+    from ..losses import get_losses
 
     names = [name.strip() for name in text.split(",") if name.strip()]
     try:
@@ -90,7 +90,7 @@ def parse_select(text: str) -> dict[str, Any]:
 
     Examples
     --------
-    >>> from clml._cli_settings import parse_select
+    >>> from clml._commands._settings import parse_select
     >>> parse_select("knee"), parse_select("3")
     ({'which': 'knee'}, {'which': 3})
     >>> parse_select("hamming=1, micro_f1=2")
@@ -166,7 +166,7 @@ def for_labels(learner: Any) -> Any:
     from sklearn.pipeline import make_pipeline
     from sklearn.utils import get_tags
 
-    from ._scale_columns import ScaleNonIndicators
+    from .._scale_columns import ScaleNonIndicators
 
     tags = get_tags(learner).classifier_tags
     if tags is not None and not tags.multi_label:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from ._cli_data import DELIMITERS, FORMATS
+from ._data import DELIMITERS, FORMATS
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 DEFAULT_LOSSES = "hamming,lrap,micro_f1"

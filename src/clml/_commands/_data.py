@@ -98,7 +98,7 @@ def _kind_of(path: Path, delimiter: str | None) -> tuple[str | None, str]:
     suffix = suffixes[-1] if suffixes else ""
     parts = DELIMITERS.get(delimiter or "", "\t" if suffix == ".tsv" else ",")
     if suffix == ".txt":
-        from .datasets._files import read_file
+        from ..datasets._files import read_file
 
         first_line = read_file(path, ".txt")[:200].partition(b"\n")[0]
         return "xc" if _THREE_COUNTS.fullmatch(first_line) else "svmlight", parts
@@ -130,7 +130,7 @@ def find_source(
                 param_hint="DATA",
             )
         return Source(given, path, kind, parts)
-    from .datasets import list_datasets
+    from ..datasets import list_datasets
 
     known = list_datasets()
     if given.lower() in known:
@@ -149,7 +149,7 @@ def parse_labels(text: str | None) -> LabelChoice:
 
     Examples
     --------
-    >>> from clml._cli_data import parse_labels
+    >>> from clml._commands._data import parse_labels
     >>> parse_labels("rain, wind").names
     ('rain', 'wind')
     >>> parse_labels("-6").count, parse_labels("topic_*").prefix
@@ -183,7 +183,7 @@ def parse_labels(text: str | None) -> LabelChoice:
 
 def _header(source: Source) -> list[str]:
     """Return the names of all columns of a file that has names."""
-    from ._cli_columns import column_names_of
+    from ._columns import column_names_of
 
     assert source.path is not None
     return column_names_of(source.path, source.kind, source.delimiter)
@@ -192,8 +192,8 @@ def _header(source: Source) -> list[str]:
 def _named(source: Source, choice: LabelChoice) -> list[str] | None:
     """Return the names of the labels that were chosen; None if nothing was."""
     if choice.xml is not None:
-        from .datasets._files import read_file
-        from .datasets._labels_xml import parse_labels_xml
+        from ..datasets._files import read_file
+        from ..datasets._labels_xml import parse_labels_xml
 
         return list(parse_labels_xml(choice.xml, read_file(choice.xml, ".xml")))
     if choice.names is not None:
@@ -224,7 +224,7 @@ def _read_pairs(
     source: Source, choice: LabelChoice, reading: dict[str, Any], n_features: int | None
 ) -> tuple[Any, dict[str, Any]]:
     """Read a file of sparse rows, whose columns have numbers and no names."""
-    from .datasets import read_svmlight, read_xc
+    from ..datasets import read_svmlight, read_xc
 
     assert source.path is not None
     if choice.prefix is not None:
@@ -281,7 +281,7 @@ def read_data(
     -------
     Data
     """
-    from . import datasets
+    from .. import datasets
 
     earlier = reading or {}
     like = earlier.get("columns")
@@ -300,7 +300,7 @@ def read_data(
     elif has_names:
         labels = _named(source, choice)
         if labels is None and like is None:
-            from .datasets._columns import there_are
+            from ..datasets._columns import there_are
 
             raise click.BadParameter(
                 "it must say which columns are labels, as names, as a prefix such as "
@@ -343,7 +343,7 @@ def read_rows(
     if source.path is None or source.kind in ("svmlight", "xc"):
         data = read_data(source, LabelChoice(), reading, n_features)
         return replace(data, Y=data.Y[:, :0], label_names=[])
-    from ._cli_columns import read_columns
+    from ._columns import read_columns
 
     X, names = read_columns(
         source.path, source.kind, source.delimiter, reading.get("columns"), unknown

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ._cli_data import Data, Source
-from .datasets import iterative_split_indices
-from .datasets._columns import shown, there_are
+from ..datasets import iterative_split_indices
+from ..datasets._columns import shown, there_are
+from ._data import Data, Source
 
 # The share of the rows that --part test stands for, as in the paper.
 _TEST_SIZE = 0.3

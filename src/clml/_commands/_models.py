@@ -9,7 +9,7 @@ from typing import IO, Any
 
 import click
 
-from ._cli_data import (
+from ._data import (
     Data,
     LabelChoice,
     Source,
@@ -18,7 +18,7 @@ from ._cli_data import (
     read_data,
     read_rows,
 )
-from ._cli_options import (
+from ._options import (
     DEFAULT_LOSSES,
     data_argument,
     format_options,
@@ -28,8 +28,8 @@ from ._cli_options import (
     unknown_option,
     use_options,
 )
-from ._cli_settings import parse_losses, selected
-from ._cli_support import check_output, force_option, json_option, print_json, say
+from ._settings import parse_losses, selected
+from ._support import check_output, force_option, json_option, print_json, say
 
 
 def _reading_of(model: Any) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def _open(model: Path, trust: tuple[str, ...], select: str | None) -> tuple[Any,
     Columns are matched here by their names. Without them the model takes arrays and
     does not warn that these have none.
     """
-    from ._cli_store import load_model
+    from ._store import load_model
 
     found = selected(load_model(model, trust), select)
     names = vars(found).pop("feature_names_in_", None)
@@ -117,7 +117,7 @@ def predict(
         check_output(output, force)
     from sklearn.utils import get_tags
 
-    from ._cli_rows import match_features, refuse_missing
+    from ._rows import match_features, refuse_missing
 
     clf, wanted = _open(model, trust, select)
     source = find_source(data, form, delimiter)
@@ -130,7 +130,7 @@ def predict(
         values = values[:, 1]  # of two classes the second is the label
     values = _column_shape(values)
     if to_file:
-        from ._atomic import atomic_texts
+        from .._atomic import atomic_texts
 
         with atomic_texts(output) as [file]:
             _write_csv(file, names, values)
@@ -157,7 +157,7 @@ def _evaluation_labels(clf: Any, source: Source, labels: str | None) -> LabelCho
 
 
 def _warn_of_trained_rows(clf: Any, data: Data, part: str, split_seed: int) -> None:
-    from ._cli_rows import fingerprint
+    from ._rows import fingerprint
 
     trained = _reading_of(clf).get("rows")
     if not isinstance(trained, dict) or trained.get("sha256") != fingerprint(data):
@@ -208,8 +208,8 @@ def evaluate(
     """  # noqa: D301  (click reads the character)
     from sklearn.utils import get_tags
 
-    from ._cli_rows import match_features, match_labels, refuse_missing, take_part
-    from .losses import loss_values
+    from ..losses import loss_values
+    from ._rows import match_features, match_labels, refuse_missing, take_part
 
     clf, wanted = _open(model, trust, select)
     names = parse_losses(losses or DEFAULT_LOSSES)
@@ -237,7 +237,7 @@ def evaluate(
 
 def _members(front: Any) -> list[dict[str, Any]]:
     """Return the members of a front, and what each of them is best for."""
-    from ._front import RULES
+    from .._front import RULES
 
     best: dict[int, list[str]] = {}
     for rule in (*front.loss_names, *RULES):

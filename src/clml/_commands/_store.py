@@ -10,10 +10,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ._atomic import atomic_path, sync_folder
-from ._multilabel import MultiLabelMixin
-from ._paths import fail
-from .persistence import load
+from .._atomic import atomic_path, sync_folder
+from .._multilabel import MultiLabelMixin
+from .._paths import fail
+from ..persistence import load
 
 # Packages whose classes a skops file may hold.
 _PACKAGES = ("clml", "numpy", "scipy", "sklearn")
@@ -118,7 +118,7 @@ def _is_acceptable(name: str) -> bool:
 
     Examples
     --------
-    >>> from clml._cli_store import _is_acceptable
+    >>> from clml._commands._store import _is_acceptable
     >>> _is_acceptable("sklearn.tree._tree.Tree"), _is_acceptable("os.system")
     (True, False)
     >>> _is_acceptable("numpy.testing.rundocs")

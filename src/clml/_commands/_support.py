@@ -128,7 +128,7 @@ def error_message(error: Exception) -> str:
 
     Examples
     --------
-    >>> from clml._cli_support import error_message
+    >>> from clml._commands._support import error_message
     >>> error_message(ValueError("epochs must be positive, got -1."))
     'epochs must be positive, got -1.'
     >>> error_message(FileNotFoundError(2, "No such file or directory", "a.csv"))

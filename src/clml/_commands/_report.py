@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ._cli_support import check_output, force_option, json_option, print_json
+from ._support import check_output, force_option, json_option, print_json
 
 
 @click.command()
@@ -36,7 +36,7 @@ def report(results: Path, output: Path, force: bool, as_json: bool) -> None:
       clml report results -o page.html
     """  # noqa: D301  (click reads the character)
     check_output(output, force)
-    from .report import write_report
+    from ..report import write_report
 
     path = write_report(results, output)
     if as_json:

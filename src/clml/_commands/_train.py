@@ -8,22 +8,22 @@ from typing import Any
 
 import click
 
-from ._cli_data import Data, Source, find_source, parse_labels, read_data
-from ._cli_options import (
+from ._data import Data, Source, find_source, parse_labels, read_data
+from ._options import (
     data_argument,
     fit_options,
     format_options,
     part_options,
     set_option,
 )
-from ._cli_settings import (
+from ._settings import (
     LEARNERS,
     find_learner,
     for_labels,
     parse_losses,
     parse_settings,
 )
-from ._cli_support import (
+from ._support import (
     INTERRUPTED,
     EpochBar,
     check_output,
@@ -41,7 +41,7 @@ _OF_LEARNER = "estimator__"
 def _training_data(
     source: Source, labels: str | None, part: str, split_seed: int
 ) -> Data:
-    from ._cli_rows import fingerprint, take_part
+    from ._rows import fingerprint, take_part
 
     data = read_data(source, parse_labels(labels))
     data.reading["rows"] = {
@@ -57,7 +57,7 @@ def _fit(model: Any, source: Source, data: Data) -> float:
     import numpy as np
     from sklearn.utils import get_tags
 
-    from ._cli_rows import named_labels, refuse_missing
+    from ._rows import named_labels, refuse_missing
 
     refuse_missing(source, data, get_tags(model).input_tags.allow_nan)
     more = {} if data.sample_weight is None else {"sample_weight": data.sample_weight}
@@ -156,8 +156,8 @@ def train(
       clml train yeast -o yeast.clml --epochs 50 --set n_members=4
     """  # noqa: D301  (click reads the character)
     check_output(output, force)
-    from ._classifier import PAPER_SETTINGS, CLMLClassifier
-    from .persistence import save
+    from .._classifier import PAPER_SETTINGS, CLMLClassifier
+    from ..persistence import save
 
     model = CLMLClassifier(**PAPER_SETTINGS if paper else {})
     chosen = parse_settings(settings, model.get_params())
@@ -224,8 +224,8 @@ def tune(
       clml tune yeast --estimator sklearn.neighbors:KNeighborsClassifier -o knn.skops
     """  # noqa: D301  (click reads the character)
     check_output(output, force)
-    from ._cli_store import import_skops, save_tuned
-    from ._tuned import LebesgueTunedClassifier
+    from .._tuned import LebesgueTunedClassifier
+    from ._store import import_skops, save_tuned
 
     import_skops()  # said before the training, not after it
     learner = find_learner(estimator, seed)
