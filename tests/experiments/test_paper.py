@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import clml.experiments
 from clml.experiments import PAPER_RESULTS
 from clml.lebesgue import lebesgue_contributions
 
@@ -115,3 +116,39 @@ def test_datasets_are_found_in_any_case():
 def test_unknown_measure():
     with pytest.raises(ValueError, match=r"measure must be one of .* got 'f1'"):
         PAPER_RESULTS.table("f1")
+
+
+def printed(name):
+    folder = Path(clml.experiments.__file__).parent / "paper"
+    with (folder / f"{name}.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def impossible_rows(one_minus_f1):
+    """Rows whose Hamming loss and micro-F1 no dataset of their density can have.
+
+    They fix the share of correct positive decisions, and the density lies between
+    that and that plus the Hamming loss; three printed digits leave some room.
+    """
+    density = [float(r["cardinality"]) / float(r["K"]) for r in printed("datasets")]
+    names = [r["dataset"] for r in printed("datasets")]
+    found = []
+    for i, dataset in enumerate(PAPER_RESULTS.datasets):
+        share = density[[n.lower() for n in names].index(dataset.lower())]
+        for j in range(len(PAPER_RESULTS.methods)):
+            f1 = 1 - one_minus_f1[i, j]
+            if f1 == 1:
+                continue
+            hamming = PAPER_RESULTS.hamming[i, j]
+            hits = f1 / (2 * (1 - f1)) * hamming
+            room = 0.002 + 0.0005 * (hits / max(hamming, 1e-3) + 1 / (1 - f1) ** 2 / 2)
+            if not hits - room <= share <= hits + hamming + room:
+                found.append(dataset)
+    return found
+
+
+def test_columns_in_the_order_of_the_text_contradict_the_datasets():
+    assert set(impossible_rows(PAPER_RESULTS.micro_f1)) == {"IMDB-F"}
+    as_named = impossible_rows(PAPER_RESULTS.lrap)
+    assert len(as_named) >= 15
+    assert len(set(as_named)) >= 6
