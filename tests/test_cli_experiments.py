@@ -46,7 +46,7 @@ def invoke(command, *arguments):
 def test_bench_prints_means_and_failures(plan, tmp_path):
     out = str(tmp_path / "out")
     result = invoke("bench", plan, "-o", out, "--jobs", "1")
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == 1, result.output
     assert "hamming, mean over the splits" in result.stdout
     assert "failed: tiny, kNN, split 1: no luck" in result.stdout
     assert f"3 done, 1 failed: {out}" in result.stdout
@@ -121,3 +121,15 @@ def test_ctrl_c_ends_the_children(plan, tmp_path):
     assert "again to go on" in errors
     assert not list(claims.iterdir())
     assert len(Results.read(out).records) < 4
+
+
+def test_values_of_the_wrong_kind_are_told_without_a_traceback(
+    plan, tmp_path, monkeypatch
+):
+    def refuse(*arguments, **options):
+        raise TypeError("settings must be something else")
+
+    monkeypatch.setattr(_runner, "run_experiment", refuse)
+    result = invoke("bench", plan, "-o", str(tmp_path / "out"))
+    assert result.exit_code == 1
+    assert "Error: settings must be something else" in result.output

@@ -74,7 +74,10 @@ def test_a_pipeline_is_looked_into(parts):
 
 def test_validation_losses_of_the_final_incumbent(paper_model):
     expected = paper_model.history_["incumbent_validation"][-1]
-    assert list(validation_losses(paper_model).values()) == expected.tolist()
+    found = validation_losses(paper_model)
+    followed = paper_model.history_["incumbent_row_log_loss_validation"][-1]
+    assert found.pop("row_log_loss") == followed
+    assert list(found.values()) == expected.tolist()
 
 
 def test_others_have_none(parts):
@@ -89,3 +92,11 @@ def test_long_fronts_are_thinned():
     assert len(shown) <= 14
     assert {7, *losses.argmin(axis=0)} <= set(shown)
     assert np.array_equal(shown_members(losses, 50), np.arange(50))
+
+
+def test_the_final_one_of_several_members_has_no_validation_losses(parts):
+    # Its output map came after the history, whose last line is of the plain mean.
+    model = CLMLClassifier(n_members=2, max_epochs=1, incumbent="final", random_state=0)
+    model.fit(parts[0], parts[2])
+    assert hasattr(model, "networks_")
+    assert validation_losses(model) is None

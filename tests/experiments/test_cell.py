@@ -1,8 +1,11 @@
 """One job: in this process what it computes, in a child what may go wrong."""
 
+import json
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +13,13 @@ import scipy.sparse as sp
 
 from clml._scores import label_scores
 from clml.datasets import iterative_train_test_split
-from clml.experiments._cell import UndefinedLoss, compute_cell, peak_memory_mb
+from clml.experiments import _cell
+from clml.experiments._cell import (
+    UndefinedLoss,
+    compute_cell,
+    peak_memory_mb,
+    run_in_child,
+)
 from clml.experiments._cell_data import (
     DatasetSpec,
     data_arrays,
@@ -23,6 +32,22 @@ from clml.experiments._limits import Stopped, resident_mb, run_cell
 from clml.experiments._methods import MethodSpec, build_estimator
 from clml.losses import loss_values
 
+SLOW_METHOD = """
+import numpy as np
+from sklearn.base import BaseEstimator
+
+asked = []
+
+
+class Slow(BaseEstimator):
+    def fit(self, X, y):
+        self.classes_ = [np.array([0, 1])] * y.shape[1]
+        return self
+
+    def predict_proba(self, X):
+        asked.append(len(X))
+        return [np.full((len(X), 2), 0.5) for _ in self.classes_]
+"""
 LIMITS = {"seconds": 60, "memory_mb": None, "threads": 1}
 BAD_METHODS = """
 import os
@@ -195,3 +220,50 @@ def test_a_running_job_is_stopped(data, bad_method):
     with pytest.raises(Stopped):
         run_cell(job(bad_method("Sleeping")), data, LIMITS, stop)
     assert time.monotonic() - began < 10
+
+
+def test_a_model_is_asked_once_and_that_is_timed(data, tmp_path, monkeypatch):
+    (tmp_path / "slow_method.py").write_text(SLOW_METHOD)
+    monkeypatch.syspath_prepend(tmp_path)
+    import slow_method
+
+    # A clock that goes on while the model is asked, and at no other time.
+    clock = SimpleNamespace(perf_counter=lambda: float(len(slow_method.asked)))
+    monkeypatch.setattr(_cell, "time", clock)
+    found = compute_cell(job(MethodSpec.of("m", "slow_method:Slow"), data=data))
+    assert slow_method.asked == [18, 42]  # the test rows, then the others
+    assert found["seconds"] == {"fit": 0.0, "predict": 1.0}
+
+
+@pytest.mark.parametrize("error", [RuntimeError("no luck"), MemoryError()])
+def test_losses_outlive_the_artifacts(data, monkeypatch, error):
+    def fail(*arguments):
+        raise error
+
+    monkeypatch.setattr(_cell, "artifacts_of", fail)
+    kept = []
+    found = compute_cell(job(MethodSpec.of("GNB-BR"), data=data), kept.append)
+    assert kept[0]["losses"] == found["losses"]
+    assert found["artifact"] == {}
+    assert found["note"].startswith(f"no artifact: {type(error).__name__}")
+
+
+def test_losses_are_left_before_the_artifacts(data, tmp_path, monkeypatch):
+    seen = []
+
+    def die(*arguments):
+        seen.append(json.loads((tmp_path / "result.json").read_text()))
+        sys.exit(3)
+
+    monkeypatch.setattr(_cell, "artifacts_of", die)
+    monkeypatch.setattr(_cell.os, "_exit", seen.append)
+    order = {**job(MethodSpec.of("GNB-BR")), "data": data, "memory_mb": None}
+    run_in_child(json.dumps(order).encode(), str(tmp_path))
+    last = json.loads((tmp_path / "result.json").read_text())
+    assert last.pop("note") == "no artifact: SystemExit: 3"
+    for result in (seen[0], last):
+        assert result["status"] == "done"
+        assert result["losses"]["test"]["hamming"] > 0
+        assert result["peak_memory_mb"] > 10
+        assert "numpy" in result["versions"]
+    assert seen[1:] == [0]

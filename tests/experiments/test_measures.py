@@ -8,6 +8,7 @@ from clml.experiments import (
     measure_table,
 )
 from clml.experiments._measures import (
+    collect,
     contributions_of,
     loss_geometric_mean,
     normalise,
@@ -66,7 +67,7 @@ def test_contributions_are_of_mean_losses(results):
     expected = [[0.85 * 0.7 * 0.4 - both, 0.5**3 - both], [1 * 0.5 * 0.5, NAN]]
     found = measure_table(results, "contribution")
     np.testing.assert_allclose(found, expected)
-    np.testing.assert_array_equal(ranked_table(results, "contribution"), -found)
+    np.testing.assert_allclose(ranked_table(results, "contribution"), -found)
     np.testing.assert_allclose(
         measure_table(results, "normalised_contribution")[1], [1, NAN]
     )
@@ -148,3 +149,30 @@ def test_label_dispersion_without_any_label():
 def test_label_dispersion_of_nothing(Y):
     with pytest.raises(ValueError, match="Y must have shape"):
         label_dispersion(Y)
+
+
+def test_means_do_not_depend_on_the_order_of_completion():
+    plan = {"datasets": ["a"], "methods": ["M", "N"], "losses": list(NAMES)}
+    values = [0.1, 0.2, 0.3, 0.7, 0.9]
+    orders = {"M": range(5), "N": (3, 1, 4, 0, 2)}
+    records = [
+        record("a", method, split, (values[split],) * 3)
+        for method, order in orders.items()
+        for split in order
+    ]
+    results = Results(plan, records)
+    cells = collect(results, lambda r: r["losses"]["test"]["lrap"])
+    assert cells == {("a", "M"): values, ("a", "N"): values}
+    found = measure_table(results, "geometric_mean")
+    assert found[0, 0] == found[0, 1]
+
+
+def test_the_last_bits_decide_no_rank():
+    plan = {"datasets": ["a"], "methods": ["M", "N"], "losses": list(NAMES)}
+    above = np.nextafter(0.3, 1)
+    records = [
+        record("a", "M", 0, (0.3, 0.3, 0.3)),
+        record("a", "N", 0, (above, 0.3, 0.3)),
+    ]
+    ((one, other),) = ranked_table(Results(plan, records), "hamming")
+    assert one == other == 0.3

@@ -84,7 +84,7 @@ def test_descriptions_are_the_same_at_every_run():
     assert found["a"] == 0.5
     assert found["b"] == [1, None, True]
     assert found["c"] == [0, 1]
-    assert "0x" not in found["d"]
+    assert "0x" not in str(found["d"])
     assert found["f"]["settings"]["n_estimators"] == 7
     assert canonical(found) == canonical(as_json({**value, "d": Odd()}))
 
@@ -93,3 +93,28 @@ def test_registered_settings_are_those_of_the_library():
     forest = dict(default_learners())["forest"]
     registered = MethodSpec.of("RandomForest").settings
     assert forest.n_estimators == registered["n_estimators"]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"C": np.float64(0.5), "max_iter": np.int64(7)},
+        {"C": 0.5, "class_weight": {0: 1.0, 1: 2.0}},
+        {"C": 0.5, "tol": float("inf")},
+    ],
+)
+def test_settings_that_json_would_change_go_through_a_pipe(settings):
+    path = "sklearn.linear_model:LogisticRegression"
+    method = MethodSpec.of("m", {"estimator": path, "settings": settings})
+    order = json.loads(json.dumps(method.order(), allow_nan=False))
+    (model,) = (step for _, step in build_estimator(order, 0).steps[1:])
+    assert {name: getattr(model, name) for name in settings} == settings
+    canonical(method.description())
+
+
+def test_an_estimator_among_the_settings_of_a_path():
+    settings = {"estimator": RandomForestClassifier(7)}
+    method = MethodSpec.of("Tuned-forest", {"settings": settings})
+    order = json.loads(json.dumps(method.order(), allow_nan=False))
+    assert build_estimator(order, 0).estimator.n_estimators == 7
+    assert "RandomForest" in canonical(method.description())

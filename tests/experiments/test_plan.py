@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import pytest
 from sklearn.naive_bayes import GaussianNB
@@ -78,6 +80,7 @@ def test_an_ablation_adds_variants_of_a_method():
         ({"methods": {"CLML": {"scale": 1}}}, TypeError, r"scale must be true"),
         ({"methods": {"CLML": {"datasets": ["b"]}}}, ValueError, "of the plan"),
         ({"splits": 0}, ValueError, "splits must be an integer of at least 1"),
+        ({"splits": 1001}, ValueError, "splits must be at most 1000"),
         ({"seeds": 0}, TypeError, "seeds must be a list"),
         ({"seeds": [-1]}, ValueError, "seeds must be from 0"),
         ({"seeds": [0.5]}, TypeError, "seeds must be integers"),
@@ -86,6 +89,8 @@ def test_an_ablation_adds_variants_of_a_method():
         ({"test_size": 1}, ValueError, r"test_size must lie in \(0, 1\)"),
         ({"limits": {"minutes": 1}}, ValueError, "limits may have"),
         ({"limits": {"seconds": -1}}, ValueError, "limits.seconds must be a positive"),
+        ({"limits": {"seconds": float("inf")}}, ValueError, "a positive number"),
+        ({"limits": {"memory_mb": float("nan")}}, ValueError, "a positive number"),
         ({"limits": {"threads": 0}}, ValueError, "limits.threads must be"),
         ({"ablation": {"method": "CLML"}}, ValueError, "ablation must have"),
         ({"name": 3}, TypeError, "name must be text"),
@@ -137,3 +142,17 @@ def test_bad_files_are_refused(tmp_path, content, message):
     with pytest.raises(ValueError, match=message) as caught:
         read_plan(path)
     assert str(path) in str(caught.value)
+
+
+def test_numbers_of_an_ablation_are_those_of_json():
+    plan = Plan(
+        **SMALL,
+        ablation={
+            "method": "CLML",
+            "setting": "sigma0",
+            "values": [np.float64(0.5), float("inf")],
+            "datasets": ["synthetic"],
+        },
+    )
+    json.dumps(plan.as_dict(), allow_nan=False)
+    assert plan.ablation["values"] == [0.5, {"float": "inf"}]

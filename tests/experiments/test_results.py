@@ -145,3 +145,63 @@ def test_other_folders_and_parts_are_refused(tmp_path):
         Results.read(tmp_path)
     with pytest.raises(ValueError, match="part must be one of"):
         Results(PLAN, []).table("hamming", "all")
+
+
+NAMED = {"datasets": [{"name": "d"}], "methods": [{"name": "a"}]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"splits": 10**12}, "at most 1,000,000 jobs"),
+        ({"splits": 1000, "seeds": list(range(1001))}, "at most 1,000,000 jobs"),
+        ({"splits": "5"}, "splits must be an integer"),
+        ({"seeds": 3}, "seeds must be a list"),
+        ({"seeds": ["x"]}, "seeds must hold int"),
+        ({"datasets": 3}, "datasets must be a list"),
+        ({"datasets": [{"path": "x"}]}, "names or tables with a name"),
+        ({"methods": [{"name": ["x"]}]}, "names or tables with a name"),
+        ({"methods": [{"name": "a", "datasets": 3}]}, "datasets must be a list"),
+        ({"datasets": ["d", "d"]}, "must be distinct"),
+        ({"losses": [1]}, "losses must hold str"),
+        ({"ablation": 3}, "ablation must be a table"),
+        ({"ablation": {"values": [1], "names": []}}, "as many names as values"),
+        ({"test_size": float("nan")}, "no number of JSON"),
+    ],
+)
+def test_plans_of_another_shape_are_refused(tmp_path, changes, message):
+    write(tmp_path, {**NAMED, **changes}, [])
+    with pytest.raises(ValueError, match=message) as caught:
+        Results.read(tmp_path)
+    assert "plan.json" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"losses": {"test": [0.1]}},
+        {"losses": {"test": {"hamming": "0.1"}}},
+        {"losses": {"test": {"hamming": True}}},
+        {"seconds": 3},
+        {"seconds": {"fit": "long"}},
+        {"peak_memory_mb": "much"},
+    ],
+)
+def test_records_of_another_shape_are_refused(tmp_path, changes):
+    write(tmp_path, PLAN, [record("a", 0, 0.1) | changes])
+    with pytest.raises(ValueError, match=r"the record 'd-a-0-0' must be") as caught:
+        Results.read(tmp_path)
+    assert "records.jsonl" in str(caught.value)
+
+
+def test_an_ablation_may_vary_lists():
+    ablation = {"values": [[1, 2], 3], "names": ["a", "b"]}
+    assert Results({"ablation": ablation}, []).ablation == {"[1,2]": "a", 3: "b"}
+
+
+def test_results_of_several_versions_are_told_about():
+    old = record("a", 0, 0.1, versions={"clml": "0.1"})
+    new = record("a", 1, 0.1, versions={"clml": "0.2"})
+    Results(PLAN, [old, old, failed("a", 2)])
+    with pytest.warns(UserWarning, match=r"several versions of clml, 0\.1, 0\.2"):
+        Results(PLAN, [old, new])

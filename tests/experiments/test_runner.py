@@ -5,12 +5,14 @@ import os
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
 
+from clml.experiments import _cluster, _runner
 from clml.experiments._builtin import built_in_entries, is_present, reproduce_plan
-from clml.experiments._limits import Outcome
+from clml.experiments._limits import Outcome, Stopped
 from clml.experiments._plan import Plan
 from clml.experiments._results import Results
 from clml.experiments._runner import run_experiment
@@ -210,10 +212,9 @@ def test_runners_share_a_folder(driven):
     assert len((folder / "shared" / "records.jsonl").read_text().splitlines()) == 12
 
 
-def test_a_cluster_gives_the_same(tmp_path):
+@pytest.fixture(scope="module")
+def client():
     distributed = pytest.importorskip("distributed")
-    plan = small_plan(["GNB-BR"], splits=1)
-    here = run_experiment(plan, tmp_path / "here", progress=False)
     with (
         distributed.LocalCluster(
             n_workers=1,
@@ -223,9 +224,72 @@ def test_a_cluster_gives_the_same(tmp_path):
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
-        there = run_experiment(plan, tmp_path / "there", dask=client, progress=False)
+        yield client
+
+
+def test_a_cluster_gives_the_same(tmp_path, client):
+    plan = small_plan(["GNB-BR"], splits=1)
+    here = run_experiment(plan, tmp_path / "here", progress=False)
+    there = run_experiment(plan, tmp_path / "there", dask=client, progress=False)
     assert lasting(there.folder) == lasting(here.folder)
     assert here.done[0]["seconds"]["fit"] > 0
+
+
+def test_a_stopped_run_ends_its_jobs_on_the_cluster(tmp_path, client, monkeypatch):
+    started, ended = threading.Event(), threading.Event()
+
+    def endless(job, data, limits, stop):
+        started.set()
+        while not stop.is_set():
+            time.sleep(0.01)
+        ended.set()
+        raise Stopped
+
+    monkeypatch.setattr(_cluster, "run_cell", endless)
+    monkeypatch.setattr(_cluster, "_ASK_SECONDS", 0.05)
+    stop = threading.Event()
+    (tmp_path / "rows").write_bytes(b"rows")
+
+    def stop_soon():
+        started.wait(10)
+        stop.set()
+
+    threading.Thread(target=stop_soon).start()
+    with _cluster.cluster(client) as (execute, _):
+        with pytest.raises(Stopped):
+            execute({}, str(tmp_path / "rows"), {}, stop)
+    assert ended.wait(10)
+
+
+def lose_workers(client):
+    """Have all workers die at once, and others come."""
+    cluster = client.cluster
+    gone = list(cluster.workers.values())
+    cluster.scale(len(gone) + 1)
+    client.wait_for_workers(len(gone) + 1, timeout=20)
+    for worker in gone:
+        cluster.sync(worker.close, nanny=False)
+
+
+def test_rows_that_died_with_a_worker_are_sent_again(tmp_path, client, monkeypatch):
+    seen = []
+
+    def run_there(job, data, limits, stop):
+        seen.append(bytes(data))
+        return Outcome({"status": "done"})
+
+    monkeypatch.setattr(_cluster, "run_cell", run_there)
+    (tmp_path / "rows").write_bytes(b"rows")
+    with _cluster.cluster(client) as (execute, _):
+        job = ({}, str(tmp_path / "rows"), {}, threading.Event())
+        assert execute(*job).result["status"] == "done"
+        lose_workers(client)
+        with monkeypatch.context() as patch:
+            patch.setattr(_cluster, "_ATTEMPTS", 1)
+            failed = execute(*job).result
+        assert failed["reason"] == "the cluster lost the rows of the job 1 times"
+        assert execute(*job).result["status"] == "done"
+    assert seen == [b"rows"] * 2
 
 
 def test_a_cluster_must_be_one(tmp_path):
@@ -278,3 +342,66 @@ def test_threads_stop_when_one_cannot_go_on(tmp_path):
     with pytest.raises(OSError, match="the disk is full"):
         run(small_plan(["kNN"]), tmp_path, execute, jobs=2)
     assert stopped.is_set()
+
+
+def test_a_job_that_ends_unasked_is_an_error(tmp_path):
+    def execute(job, data, limits, stop):
+        if job["split"] == 1:
+            raise Stopped
+        return fake(job, data, limits, stop)
+
+    with pytest.raises(RuntimeError, match="although the run goes on"):
+        run(small_plan(["kNN"]), tmp_path, execute)
+    assert not list((tmp_path / "claims").iterdir())
+
+
+def test_no_job_is_missing_at_the_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(_runner._Run, "_try", lambda self, cell, execute: None)
+    with pytest.raises(RuntimeError, match=r"2 of 2 jobs .* tiny, kNN, split 0"):
+        run(small_plan(["kNN"]), tmp_path)
+
+
+def test_claims_are_kept_fresh(tmp_path, monkeypatch):
+    monkeypatch.setattr(_runner, "BEAT_SECONDS", 0.01)
+    ages = []
+
+    def execute(job, data, limits, stop):
+        (claim,) = (tmp_path / "claims").iterdir()
+        os.utime(claim, (1.0, 1.0))
+        deadline = time.monotonic() + 10
+        while claim.stat().st_mtime == 1.0 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        ages.append(time.time() - claim.stat().st_mtime)
+        return fake(job, data, limits, stop)
+
+    run(small_plan(["kNN"], splits=1), tmp_path, execute)
+    assert ages[0] < 60
+
+
+def test_another_plan_in_the_folder_changes_nothing(tmp_path):
+    def execute(job, data, limits, stop):
+        if job["split"] == 0:
+            run(small_plan(["GNB-BR"], splits=1), tmp_path)
+        return fake(job, data, limits, stop)
+
+    results = run(small_plan(["kNN"]), tmp_path, execute)
+    assert results.methods == ["kNN"]
+    assert {r["method"] for r in results.records} == {"kNN"}
+    assert len(results.records) == 2
+    assert results.folder == tmp_path
+
+
+@pytest.mark.parametrize("damage", [b"", b"nonsense", "half", "other"])
+def test_damaged_data_are_written_again(tmp_path, damage, small_data):
+    run(small_plan(["kNN"], splits=1), tmp_path)
+    (path,) = (tmp_path / "data").iterdir()
+    whole = path.read_bytes()
+    if damage == "half":
+        damage = whole[: len(whole) // 2]
+    elif damage == "other":
+        run(Plan({"mine": small_data}, ["kNN"], splits=1), tmp_path / "other")
+        (other,) = (tmp_path / "other" / "data").iterdir()
+        damage = other.read_bytes()
+    path.write_bytes(damage)
+    run(small_plan(["kNN"], splits=2), tmp_path)
+    assert path.read_bytes() == whole

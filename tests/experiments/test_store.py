@@ -1,7 +1,6 @@
 import json
 import os
 import socket
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -82,23 +81,43 @@ def test_an_unfinished_line_is_ignored_and_cut_off(tmp_path, torn):
         ('"' + "a" * 2**20 + '"', "at most 1,048,576 bytes"),
     ],
 )
-def test_damaged_records_are_refused_with_their_line(tmp_path, line, message):
+def test_damaged_records_are_passed_over_and_told(tmp_path, line, message):
     path = tmp_path / "records.jsonl"
-    path.write_text(json.dumps(record("a")) + "\n" + line + "\n")
-    with pytest.raises(ValueError, match=message) as caught:
-        read_lines(path)
-    assert "line 2" in str(caught.value)
+    good = [json.dumps(record(key)) + "\n" for key in "ac"]
+    path.write_text(good[0] + line + "\n" + line + "\n" + good[1])
+    with pytest.warns(UserWarning, match=message) as caught:
+        records, end = read_lines(path)
+    assert "line 2" in str(caught[0].message)
+    assert "and 1 more" in str(caught[0].message)
+    assert len(caught) == 1
+    assert [r["key"] for r in records] == ["a", "c"]
+    assert end == path.stat().st_size
 
 
-def claim_file(folder, **changes):
+def test_a_job_whose_record_is_damaged_is_run_again(tmp_path):
+    path = tmp_path / "records.jsonl"
+    path.write_text('{"key": "a", "da\x00\x00\n' + json.dumps(record("c")) + "\n")
+    with pytest.warns(UserWarning, match="passed over"):
+        store = Store(tmp_path)
+    assert store.claim("c") == "finished"
+    assert store.claim("a") == "mine"
+    store.finish(record("a"))
+    with pytest.warns(UserWarning, match="passed over"):
+        assert keys(tmp_path) == ["c", "a"]
+
+
+def claim_file(folder, silence=0, **changes):
     owner = {
         "pid": os.getpid(),
         "started": None,
         "host": socket.gethostname(),
-        "time": time.time(),
+        "token": "of another",
     }
-    folder.joinpath("claims").mkdir(exist_ok=True)
-    (folder / "claims" / "a.json").write_text(json.dumps({**owner, **changes}))
+    path = folder / "claims" / "a.json"
+    path.write_text(json.dumps({**owner, **changes}))
+    last = path.stat().st_mtime - silence
+    os.utime(path, (last, last))
+    return path
 
 
 @pytest.mark.parametrize(
@@ -108,15 +127,70 @@ def claim_file(folder, **changes):
         ({"pid": 2**22 + 1}, "mine"),  # beyond the largest number of a process
         ({"started": "1"}, "mine"),  # the number went to another process
         ({"host": "elsewhere"}, "taken"),
-        ({"host": "elsewhere", "time": time.time() - 1000}, "mine"),
+        ({"host": "elsewhere", "silence": 100}, "taken"),
+        ({"host": "elsewhere", "silence": 1000}, "mine"),
+        ({"silence": 1000}, "taken"),  # alive, whatever it does
         ({"pid": "x"}, "taken"),
-        ({"time": None}, "mine"),
+        ({"pid": 2**70}, "taken"),
     ],
 )
 def test_claims_of_the_dead_are_taken_over(tmp_path, changes, found):
     store = Store(tmp_path)
     claim_file(tmp_path, **changes)
-    assert store.claim("a", limit_seconds=60) == found
+    assert store.claim("a") == found
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"pid": 1}'])
+def test_claims_that_were_never_finished_are_taken_over(tmp_path, content):
+    store = Store(tmp_path)
+    (tmp_path / "claims" / "a.json").write_text(content)
+    assert store.claim("a") == "mine"
+
+
+def test_who_is_at_a_job_shows_it(tmp_path):
+    store, other = Store(tmp_path), Store(tmp_path)
+    store.claim("a")
+    claim = tmp_path / "claims" / "a.json"
+    owner = json.loads(claim.read_text())
+    # As if it were on another machine, for a long time.
+    claim_file(tmp_path, **{**owner, "host": "elsewhere"}, silence=1000)
+    store.beat()
+    assert other.claim("a") == "taken"
+    claim_file(tmp_path, **{**owner, "host": "elsewhere"}, silence=1000)
+    assert other.claim("a") == "mine"
+    # Not for who took it over.
+    os.utime(claim, (1.0, 1.0))
+    store.beat()
+    assert claim.stat().st_mtime == 1.0
+    other.beat()
+    assert claim.stat().st_mtime > 1.0
+
+
+@pytest.mark.parametrize("late", ["release", "failed", "done"])
+def test_who_lost_a_job_leaves_the_claim_of_who_took_it_over(tmp_path, late):
+    first, second = Store(tmp_path), Store(tmp_path)
+    first.claim("a")
+    path = claim_file(tmp_path, pid=2**22 + 1)
+    assert second.claim("a") == "mine"
+    if late == "release":
+        first.release("a")
+    else:
+        first.finish(record("a", late))
+    assert path.exists()
+    second.finish(record("a"))
+    assert not path.exists()
+
+
+def test_a_late_failure_does_not_undo_what_is_done(tmp_path):
+    first, second = Store(tmp_path), Store(tmp_path)
+    first.claim("a")
+    claim_file(tmp_path, pid=2**22 + 1)
+    second.claim("a")
+    second.finish(record("a"))
+    first.finish(record("a", "failed"))
+    (kept,) = read_lines(tmp_path / "records.jsonl")[0]
+    assert kept["status"] == "done"
+    assert first.is_finished("a")
 
 
 def test_many_threads_share_the_jobs(tmp_path):

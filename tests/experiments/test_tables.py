@@ -31,7 +31,8 @@ from clml.experiments import (
     to_markdown,
     write_tables,
 )
-from clml.experiments._beside import slip_notes
+from clml.experiments._beside import common_part, slip_notes
+from clml.experiments._plan import Plan
 from clml.experiments._table import MISSING, marked_best
 from clml.experiments._table_formats import escape_latex, escape_markdown
 
@@ -449,3 +450,75 @@ def test_names_of_losses_stay_in_the_folder(tmp_path):
 def test_unknown_formats(formats, tmp_path):
     with pytest.raises(ValueError, match="formats must be among"):
         write_tables(PAPER_RESULTS, tmp_path, formats)
+
+
+def test_contributions_of_all_seven_in_another_order():
+    methods = PAPER_RESULTS.methods[::-1]
+    for normalised in (False, True):
+        results = make_results(methods, ("emotions",))
+        table = contribution_table(results, normalised)
+        printed = (
+            PAPER_RESULTS.normalised_contribution
+            if normalised
+            else PAPER_RESULTS.contribution
+        )
+        found = [cell.printed for cell in table.rows[0][1:]]
+        assert found == printed[4, ::-1].tolist()
+
+
+def own_data(name, **more):
+    """Return results on data of one's own, as a plan describes them."""
+    results = make_results(("CLML", "DELA"), (name,))
+    entry = {
+        "name": name,
+        "n_instances": 40,
+        "n_features": 3,
+        "n_labels": 2,
+        "cardinality": 1.25,
+        "label_counts": [40, 10],
+        **more,
+    }
+    return Results({**results.plan, "datasets": [entry]}, results.records)
+
+
+@pytest.mark.parametrize("name", ["emotions", "mine"])
+@pytest.mark.parametrize("more", [{}, {"arrays": True}, {"path": "x.csv"}])
+def test_data_of_ones_own_have_their_own_figures(name, more):
+    results = own_data(name, **more)
+    assert texts(dataset_table(results), 0) == [
+        name, "40", "3", "2", "1.250", "0.625", "5", "4",
+        MISSING, "0%", "2.5", "4.0", MISSING, MISSING,
+    ]  # fmt: skip
+    # Nor do the paper's losses stand beside theirs.
+    assert "(" not in "".join(texts(measure_by_method(results, "hamming"), 0))
+    assert common_part(results).rows == []
+
+
+@pytest.mark.parametrize("mark", [{"arrays": True}, {"synthetic": {"n_labels": 3}}])
+def test_data_of_ones_own_without_figures_have_none(mark):
+    results = make_results(("CLML", "DELA"), ("emotions",))
+    plan = {**results.plan, "datasets": [{"name": "emotions", **mark}]}
+    marked = Results(plan, results.records)
+    assert texts(dataset_table(marked), 0) == ["emotions", *[MISSING] * 13]
+
+
+def test_the_papers_data_are_known_by_their_size():
+    results = own_data("emotions", n_instances=590, n_labels=6, label_counts=[99] * 6)
+    assert common_part(results).rows == [0]
+    assert "(0.205)" in texts(measure_by_method(results, "hamming"), 0)[1]
+
+
+def test_arrays_of_a_plan_are_marked(small_data):
+    plan = Plan({"emotions": small_data, "flags": {"path": "x.csv"}}, ["CLML"])
+    own, other = (spec.description() for spec in plan.datasets)
+    assert own == {"name": "emotions", "arrays": True}
+    assert "arrays" not in other
+
+
+def test_costs_that_were_not_taken(results):
+    records = [
+        r | {"seconds": r["seconds"] and {"fit": 1.0, "predict": None}}
+        for r in results.records
+    ]
+    table = cost_table(Results(results.plan, records), "predict")
+    assert texts(table, 0)[1:] == [MISSING] * 4

@@ -10,6 +10,8 @@ from typing import Any
 
 import click
 
+from ._support import say
+
 # Everything else of the library is imported where it is used: `clml --help` imports
 # this module, and should not wait for NumPy.
 
@@ -323,6 +325,9 @@ def read_data(
         told = {"columns": bunch.schema}
     else:
         bunch, told = _read_pairs(source, choice, earlier, n_features)
+    if not earlier:  # what the reader did with columns that a model will not have
+        for note in getattr(bunch, "notes", ()):
+            say(f"{source.given}: {note}")
     return Data(
         X=bunch.X,
         Y=bunch.Y,

@@ -58,15 +58,29 @@ def bench(plan: Path, folder: Path, **options: Any) -> None:
 
     Every job runs in a process of its own; a crash or a time-out ends that job alone.
     What is in the folder already is not run again. A plan may name any class that can
-    be imported: run only those whose methods you trust.
-    """
+    be imported: run only those whose methods you trust. The exit code is 1 if a job
+    failed.
+
+    \b
+    A plan, in TOML (docs/command-line.md has more):
+      datasets = ["flags", {name = "mine", path = "mine.csv", labels = ["a", "b"]}]
+      splits = 5
+      [methods]
+      CLML = {}
+      MLkNN = {settings = {n_neighbors = 20}}
+      trees = {estimator = "sklearn.ensemble:ExtraTreesClassifier"}
+    """  # noqa: D301  (click reads the character)
     from ..experiments._plan import read_plan
 
     try:
         found = read_plan(plan)
     except (TypeError, ValueError) as error:
         raise click.ClickException(str(error)) from None
-    _run(found, folder, **options)
+    results = _run(found, folder, **options)
+    if not options["quiet"]:
+        told = f"`clml report {folder} --all` makes tables, figures, a page."
+        click.echo(told, err=True)
+    sys.exit(_exit_code(results))
 
 
 @click.command()
@@ -115,6 +129,7 @@ def reproduce(
     results = _run(plan, folder, **options)
     for line in _write_everything(results, folder, quick):
         click.echo(line, err=True)
+    sys.exit(_exit_code(results))
 
 
 def _listed(names: tuple[str, ...]) -> list[str] | None:
@@ -154,7 +169,7 @@ def _run(
             err=True,
         )
         sys.exit(130)
-    except (ImportError, OSError, ValueError) as error:
+    except (ImportError, OSError, TypeError, ValueError) as error:
         raise click.ClickException(str(error)) from None
     click.echo(_as_json(results) if as_json else _summary(results, folder))
     return results
@@ -207,26 +222,15 @@ def _summary(results: Any, folder: Path) -> str:
 
 
 def _write_everything(results: Any, folder: Path, quick: bool) -> list[str]:
-    """Write tables, figures and the page; return what was written, and what not."""
-    from ..experiments import consistency_study, write_tables
+    """Write all that the paper has; return what was written, and what not."""
+    from ..experiments import consistency_study
+    from ._report import write_everything
 
     click.echo("Learners against the Bayes values of known data ...", err=True)
     consistency_study(path=folder / "consistency.csv", quick=quick)
-    write_tables(results, folder / "tables")
-    lines = [f"Tables are in {folder / 'tables'}."]
-    try:
-        from ..plots import write_figures
+    return write_everything(results, folder)
 
-        _, skipped = write_figures(results, folder / "figures")
-        lines.append(f"Figures are in {folder / 'figures'}.")
-        lines += skipped
-    except ImportError as error:
-        lines.append(f"No figures: {error}")
-    try:
-        from ..report import write_report
 
-        write_report(results, folder / "report.html")
-        lines.append(f"The page is {folder / 'report.html'}.")
-    except ImportError as error:
-        lines.append(f"No page: {error}")
-    return lines
+def _exit_code(results: Any) -> int:
+    """Return 1 where a job failed, so that scripts notice."""
+    return 1 if results.failed else 0

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from ._support import check_output, force_option, json_option, print_json
+from ._support import check_output, force_option, json_option, print_json, say
 
 
 @click.command()
@@ -17,13 +18,20 @@ from ._support import check_output, force_option, json_option, print_json
     "-o",
     "--output",
     type=click.Path(path_type=Path),
-    default="report.html",
-    show_default=True,
-    help="Where the HTML page goes.",
+    default=None,
+    help="Where the HTML page goes; by default report.html in RESULTS.",
+)
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Tables and figures, too, in the folders tables and figures of RESULTS.",
 )
 @force_option
 @json_option
-def report(results: Path, output: Path, force: bool, as_json: bool) -> None:
+def report(
+    results: Path, output: Path | None, everything: bool, force: bool, as_json: bool
+) -> None:
     """Write one HTML page about the experiment in the folder RESULTS.
 
     The page needs no other file and no network: tables to sort, critical differences,
@@ -34,12 +42,46 @@ def report(results: Path, output: Path, force: bool, as_json: bool) -> None:
     Examples:
       clml report results
       clml report results -o page.html
+      clml report results --all
     """  # noqa: D301  (click reads the character)
+    output = results / "report.html" if output is None else output
     check_output(output, force)
     from ..report import write_report
 
+    if everything:
+        from ..experiments import Results
+
+        for line in write_tables_and_figures(Results.read(results), results):
+            say(line)
     path = write_report(results, output)
     if as_json:
         print_json({"page": path, "bytes": path.stat().st_size})
     else:
         click.echo(f"The page: {path}")
+
+
+def write_tables_and_figures(results: Any, folder: Path) -> list[str]:
+    """Write them into folders of a folder; return what was written, and what not."""
+    from ..experiments import write_tables
+
+    write_tables(results, folder / "tables")
+    lines = [f"Tables are in {folder / 'tables'}."]
+    try:
+        from ..plots import write_figures
+
+        _, skipped = write_figures(results, folder / "figures")
+        return [*lines, f"Figures are in {folder / 'figures'}.", *skipped]
+    except ImportError as error:
+        return [*lines, f"No figures: {error}"]
+
+
+def write_everything(results: Any, folder: Path) -> list[str]:
+    """Write tables, figures and the page; return what was written, and what not."""
+    lines = write_tables_and_figures(results, folder)
+    try:
+        from ..report import write_report
+
+        write_report(results, folder / "report.html")
+        return [*lines, f"The page is {folder / 'report.html'}."]
+    except ImportError as error:
+        return [*lines, f"No page: {error}"]

@@ -19,6 +19,7 @@ Arrays = dict[str, NDArray[Any]]
 N_BINS = 20
 # Decisions (rows × labels) that all members of a front together may take.
 _MOST_DECISIONS = 100_000_000
+_FOLLOWED = "incumbent_row_log_loss_validation"
 
 
 def unwrapped(model: Any, *features: Any) -> tuple[Any, ...]:
@@ -39,13 +40,23 @@ def validation_losses(model: Any) -> dict[str, float] | None:
         return None
     if isinstance(incumbent, int | np.integer):
         values = front.losses[incumbent]
+    elif hasattr(model, "networks_"):
+        # The history is of the members' mean; the maps of their scores came after it,
+        # and the losses of the final one are not kept.
+        return None
     elif incumbent == "final" and "incumbent_validation" in history:
         values = history["incumbent_validation"][-1]
     else:
         return None
     if not np.isfinite(values).all():
         return None
-    return {n: float(v) for n, v in zip(front.loss_names, values, strict=True)}
+    losses = {n: float(v) for n, v in zip(front.loss_names, values, strict=True)}
+    followed = np.asarray(history.get(_FOLLOWED, ()), dtype=np.float64)
+    if incumbent == "final" and len(followed) and np.isfinite(followed[-1]):
+        losses.setdefault(
+            "row_log_loss", float(followed[-1])
+        )  # of the paper's ablation
+    return losses
 
 
 def artifacts_of(

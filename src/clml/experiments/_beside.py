@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,38 @@ from ._ranks import FloatArray
 # Our name of a run with the paper's settings. The library's defaults, "CLML", stand
 # beside the printed numbers only if there is no such run.
 PAPER_RUN = "CLML-paper"
+# Copies of a dataset differ by a few rows that some have left out.
+_ROWS_APART = 0.05
+
+
+def plan_entry(results: AnyResults, dataset: str) -> dict[str, Any]:
+    """Return what the plan says of a dataset; nothing if it says nothing."""
+    if isinstance(results, PaperResults):
+        return {}
+    entries = (results.plan or {}).get("datasets")
+    for entry in entries if isinstance(entries, list | tuple) else ():
+        if isinstance(entry, dict) and entry.get("name") == dataset:
+            return entry
+    return {}
+
+
+def printed_row(results: AnyResults, dataset: str) -> int | None:
+    """Return the paper's row of a dataset: of its name, and of its size if known.
+
+    Data of one's own may have the name of a public dataset.
+    """
+    row = PAPER_RESULTS.find_dataset(dataset)
+    entry = plan_entry(results, dataset)
+    if row is None or not entry:
+        return row
+    n_rows, n_labels = entry.get("n_instances"), entry.get("n_labels")
+    if not isinstance(n_rows, int) or not isinstance(n_labels, int):
+        is_own = entry.get("arrays") or entry.get("synthetic")
+        return None if is_own else row
+    figures = PAPER_RESULTS.dataset_figures[PAPER_RESULTS.datasets[row]]
+    apart = abs(n_rows - figures[0])
+    is_same = n_labels == figures[2] and apart <= _ROWS_APART * figures[0]
+    return row if is_same else None
 
 
 def printed_name(method: str, methods: list[str]) -> str | None:
@@ -60,7 +93,7 @@ def common_part(results: AnyResults) -> Common:
     names = list(results.methods)
     pairs = [(name, printed_name(name, names)) for name in names]
     kept = [(name, printed) for name, printed in pairs if printed is not None]
-    places = [PAPER_RESULTS.find_dataset(dataset) for dataset in results.datasets]
+    places = [printed_row(results, dataset) for dataset in results.datasets]
     found = [(row, place) for row, place in enumerate(places) if place is not None]
     return Common(
         methods=[name for name, _ in kept],
@@ -97,7 +130,12 @@ def printed_beside(
     names = [printed_name(method, methods) or "" for method in methods]
     return np.array(
         [
-            [PAPER_RESULTS.value(dataset, name, measure) for name in names]
+            [
+                PAPER_RESULTS.value(dataset, name, measure)
+                if printed_row(results, dataset) is not None
+                else np.nan
+                for name in names
+            ]
             for dataset in results.datasets
         ]
     )

@@ -8,14 +8,16 @@ import platform
 import sys
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logit
 
-from .._scores import label_logits, label_scores
+from .._scores import _LEAST_PROBABILITY, _answers
 from .._version import __version__
 from ..datasets import iterative_train_test_split
 from ..losses import get_loss, loss_values
@@ -31,7 +33,9 @@ class UndefinedLoss(ValueError):
     """A loss that is no finite number."""
 
 
-def compute_cell(job: Mapping[str, Any]) -> dict[str, Any]:
+def compute_cell(
+    job: Mapping[str, Any], keep: Callable[[dict[str, Any]], None] | None = None
+) -> dict[str, Any]:
     """Return what a job found.
 
     Parameters
@@ -39,11 +43,15 @@ def compute_cell(job: Mapping[str, Any]) -> dict[str, Any]:
     job : mapping
         ``data`` (path of the arrays), ``method`` (an order of `MethodSpec`), ``split``,
         ``seed``, ``losses``, ``test_size``.
+    keep : callable, default=None
+        Gets ``losses`` and ``seconds`` as soon as they are known: what comes after
+        them may take long, or fail.
 
     Returns
     -------
     dict
-        ``losses``, ``seconds`` and ``artifact`` (arrays, perhaps none).
+        ``losses``, ``seconds``, ``artifact`` (arrays, perhaps none), and ``note``: why
+        there are no arrays, where the model has some but could not tell them.
     """
     X, Y, label_names = features_and_labels(unpacked(job["data"]))
     parts = iterative_train_test_split(
@@ -61,34 +69,62 @@ def compute_cell(job: Mapping[str, Any]) -> dict[str, Any]:
         began = time.perf_counter()
         model.fit(X_train, Y_train)
         fitted = time.perf_counter()
-        test = judge(model, X_test, Y_test, job["losses"], "test")
+        answers = _answers(model, X_test, Y_test.shape[1])
         predicted = time.perf_counter()
-        losses = {
-            "train": judge(model, X_train, Y_train, job["losses"], "training"),
-            "validation": validation_losses(model),
-            "test": test,
+        test = judge(answers, Y_test, job["losses"], "test")
+        answers = _answers(model, X_train, Y_train.shape[1])
+        found: dict[str, Any] = {
+            "losses": {
+                "train": judge(answers, Y_train, job["losses"], "training"),
+                "validation": validation_losses(model),
+                "test": test,
+            },
+            "seconds": {"fit": fitted - began, "predict": predicted - fitted},
         }
-        artifact = artifacts_of(model, parts, label_names, random_state)
-    return {
-        "losses": losses,
-        "seconds": {"fit": fitted - began, "predict": predicted - fitted},
-        "artifact": artifact,
-    }
+        if keep is not None:
+            keep(found)
+        try:
+            artifact = artifacts_of(model, parts, label_names, random_state)
+        except Exception as error:
+            return {**found, "artifact": {}, "note": f"no artifact: {_words(error)}"}
+    return {**found, "artifact": artifact, "note": None}
+
+
+def _words(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}".strip(": ")[:_LONGEST_REASON]
 
 
 def judge(
-    model: Any, X: Any, Y: np.ndarray, losses: list[str], rows: str
+    answers: tuple[NDArray[np.float64], bool],
+    Y: np.ndarray,
+    losses: list[str],
+    rows: str,
 ) -> dict[str, float]:
-    """Return the losses of a fitted model by name; all of them must be finite."""
-    # Logits are for what has no upper bound: as scores, clipped ones would tie.
-    scores = label_scores(model, X, Y.shape[1])
+    """Return the losses of a model by name; all of them must be finite.
+
+    Parameters
+    ----------
+    answers : tuple
+        What it says of the rows, and whether these are probabilities: it is asked
+        once, whatever the losses need.
+    Y : int array
+    losses : list of str
+    rows : str
+        What the rows are called.
+    """
+    given, are_probabilities = answers
+    scores = given - 0.5 if are_probabilities else given
     tracked = [name for name in losses if get_loss(name).role == "tracked"]
     others = [name for name in losses if name not in tracked]
     found: dict[str, float] = {}
     if others:
         found |= dict(zip(others, loss_values(Y, scores, others), strict=True))
     if tracked:
-        logits = label_logits(model, X, Y.shape[1])
+        # Logits are for what has no upper bound: as scores, clipped ones would tie.
+        logits = given
+        if are_probabilities:
+            least = _LEAST_PROBABILITY
+            logits = logit(np.clip(given, least, 1.0 - least))
         found |= dict(zip(tracked, loss_values(Y, logits, tracked), strict=True))
     for name in losses:
         if not np.isfinite(found[name]):
@@ -138,6 +174,19 @@ def _limit_memory(memory_mb: float | None) -> None:
         return
 
 
+def _leave(folder: Path, result: Mapping[str, Any]) -> None:
+    """Leave a result in a folder, in place of an earlier one."""
+    told = {**result, "peak_memory_mb": peak_memory_mb(), "versions": versions()}
+    _write(folder / RESULT, json.dumps(told, allow_nan=False).encode())
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a file at once: this process may be killed at any moment."""
+    unfinished = path.with_name(f"{path.name}.part")
+    unfinished.write_bytes(content)
+    os.replace(unfinished, path)
+
+
 def run_in_child(order: bytes, place: str) -> None:
     """Do a job and leave the result in a folder; end this process.
 
@@ -150,22 +199,26 @@ def run_in_child(order: bytes, place: str) -> None:
     """
     job, folder = json.loads(order), Path(place)
     _limit_memory(job["memory_mb"])
+    kept: dict[str, Any] = {}
+
+    def keep(found: Mapping[str, Any]) -> None:
+        kept.update(found, status="done", reason=None)
+        _leave(folder, kept)
+
     result: dict[str, Any]
     try:
-        result = compute_cell(job)
-        artifact = result.pop("artifact")
+        found = compute_cell(job, keep)
+        artifact = found.pop("artifact")
+        result = {**kept, **found}
         if artifact:
-            (folder / ARTIFACT).write_bytes(packed(artifact))
-        result |= {"status": "done", "reason": None}
+            _write(folder / ARTIFACT, packed(artifact))
     except UndefinedLoss as error:
         result = {"status": "failed", "reason": str(error)}
     except (Exception, SystemExit, KeyboardInterrupt) as error:
-        words = f"{type(error).__name__}: {error}".strip(": ")
-        result = {"status": "failed", "reason": words[:_LONGEST_REASON]}
-    result |= {"peak_memory_mb": peak_memory_mb(), "versions": versions()}
-    unfinished = folder / f"{RESULT}.part"
-    unfinished.write_text(json.dumps(result, allow_nan=False), encoding="utf-8")
-    os.replace(unfinished, folder / RESULT)
+        result = {"status": "failed", "reason": _words(error)}
+        if kept:  # whatever it was, the losses are known
+            result = {**kept, "note": f"no artifact: {_words(error)}"}
+    _leave(folder, result)
     sys.stdout.flush()
     sys.stderr.flush()
     # Threads that a library left must not keep the process.

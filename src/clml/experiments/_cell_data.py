@@ -97,6 +97,9 @@ class DatasetSpec:
     def description(self) -> dict[str, Any]:
         """Return where the data come from, as JSON has it."""
         found: dict[str, Any] = {"name": self.name}
+        if self.arrays is not None:
+            # Not the data of that name which everybody can load.
+            found["arrays"] = True
         if self.path is not None:
             # Not the whole path: results must not depend on where they were made.
             found |= {"path": self.path.name, "labels": as_json(self.labels)}

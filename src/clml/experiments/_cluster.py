@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,10 @@ from typing import Any
 from ._limits import Outcome, Stopped, run_cell
 
 _POLL_SECONDS = 0.2
+# How often a worker asks the scheduler whether its job is to be ended.
+_ASK_SECONDS = 1.0
+# A job is sent this often when workers die that hold its rows.
+_ATTEMPTS = 4
 
 
 def import_distributed() -> Any:
@@ -22,6 +27,27 @@ def import_distributed() -> Any:
             "dask= needs the package distributed: pip install 'clml[dask]'."
         ) from error
     return distributed
+
+
+class _Asked:
+    """A flag of the scheduler, which is asked now and then only."""
+
+    def __init__(self, name: str) -> None:
+        self._event = import_distributed().Event(name)
+        self._asked = time.monotonic()
+
+    def is_set(self) -> bool:
+        if time.monotonic() - self._asked < _ASK_SECONDS:
+            return False
+        self._asked = time.monotonic()
+        return bool(self._event.is_set())
+
+
+def _run_there(
+    job: Mapping[str, Any], data: bytes, limits: Mapping[str, Any], stop: str
+) -> Outcome:
+    """Run a job on a worker: a task that runs does not end by being cancelled."""
+    return run_cell(job, data, limits, _Asked(stop))
 
 
 @contextmanager
@@ -42,6 +68,15 @@ def cluster(address: Any) -> Iterator[tuple[Any, int]]:
         )
     sent: dict[str, Any] = {}
     lock = threading.Lock()
+    stopped = distributed.Event(client=client)
+
+    def rows_of(data: str, lost: Any) -> Any:
+        """Return the rows on the cluster; workers that die take theirs with them."""
+        with lock:
+            if sent.get(data) is lost:
+                # Workers may not see this machine's files: the rows go to them, once.
+                sent[data] = client.scatter(Path(data).read_bytes(), hash=False)
+            return sent[data]
 
     def execute(
         job: Mapping[str, Any],
@@ -49,25 +84,31 @@ def cluster(address: Any) -> Iterator[tuple[Any, int]]:
         limits: Mapping[str, Any],
         stop: threading.Event,
     ) -> Outcome:
-        with lock:
-            # Workers may not see this machine's files: the rows go to them, once.
-            if data not in sent:
-                sent[data] = client.scatter(Path(data).read_bytes(), hash=False)
-        future = client.submit(run_cell, job, sent[data], limits, pure=False)
-        while not future.done():
+        rows = None
+        for _ in range(_ATTEMPTS):
+            rows = rows_of(data, rows)
+            future = client.submit(
+                _run_there, job, rows, limits, stopped.name, pure=False
+            )
+            while not future.done():
+                if stop.is_set():
+                    stopped.set()
+                    future.cancel()
+                    raise Stopped
+                stop.wait(_POLL_SECONDS)
+            if future.status == "finished":
+                outcome: Outcome = future.result()
+                return outcome
             if stop.is_set():
-                future.cancel()
                 raise Stopped
-            stop.wait(_POLL_SECONDS)
-        if future.status == "error":
-            # Such as a worker that died again and again.
-            error = future.exception()
-            words = f"{type(error).__name__} on the cluster: {error}"[:500]
-            return Outcome({"status": "failed", "reason": words})
-        if future.cancelled():
-            raise Stopped
-        outcome: Outcome = future.result()
-        return outcome
+            if future.status == "error":
+                # Such as a worker that died again and again.
+                error = future.exception()
+                words = f"{type(error).__name__} on the cluster: {error}"[:500]
+                return Outcome({"status": "failed", "reason": words})
+            # Otherwise nobody but the cluster gave it up: its rows are lost.
+        words = f"the cluster lost the rows of the job {_ATTEMPTS} times"
+        return Outcome({"status": "failed", "reason": words})
 
     try:
         yield execute, max(sum(client.nthreads().values()), 1)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
 from ..datasets import list_datasets, load_dataset, make_bayes_multilabel
+from ._beside import plan_entry, printed_row
 from ._label_dispersion import RARE, label_dispersion
 from ._measures import AnyResults
 from ._paper import PAPER_RESULTS, PaperResults, PrintedFigures
@@ -46,16 +47,49 @@ def _synthetic(results: AnyResults, name: str) -> dict[str, Any] | None:
 
     Plans are read from files: only the plain size and seed are used.
     """
-    if isinstance(results, PaperResults):
-        return None
-    for entry in (results.plan or {}).get("datasets") or ():
-        if isinstance(entry, dict) and entry.get("name") == name:
-            found = entry.get("synthetic")
-            if isinstance(found, dict) and set(found) == {"n_samples", "random_state"}:
-                n_samples, seed = found["n_samples"], found["random_state"]
-                if isinstance(n_samples, int) and isinstance(seed, int):
-                    return found if 0 < n_samples <= _MOST_SYNTHETIC else None
+    found = plan_entry(results, name).get("synthetic")
+    if isinstance(found, dict) and set(found) == {"n_samples", "random_state"}:
+        n_samples, seed = found["n_samples"], found["random_state"]
+        if isinstance(n_samples, int) and isinstance(seed, int):
+            return found if 0 < n_samples <= _MOST_SYNTHETIC else None
     return None
+
+
+class _Figures(NamedTuple):
+    """What a plan tells of a dataset that it was run on."""
+
+    n: int
+    d: int
+    k: int
+    cardinality: float
+    counts: list[int]
+
+
+def _is_size(value: Any) -> TypeGuard[int]:
+    return isinstance(value, int) and 0 < value < 2**53
+
+
+def _told(results: AnyResults, name: str) -> _Figures | None:
+    """Return the figures in the plan's entry, None where they are not all there."""
+    entry = plan_entry(results, name)
+    n, d, k = (entry.get(key) for key in ("n_instances", "n_features", "n_labels"))
+    cardinality, counts = entry.get("cardinality"), entry.get("label_counts")
+    if not (_is_size(n) and _is_size(d) and _is_size(k)):
+        return None
+    if not isinstance(cardinality, int | float) or not isinstance(counts, list):
+        return None
+    if len(counts) != k or not all(c == 0 or (_is_size(c) and c <= n) for c in counts):
+        return None
+    return _Figures(n, d, k, float(cardinality), counts)
+
+
+def _is_that(data: Any, told: _Figures | None) -> bool:
+    """Whether data of the right name are those that a plan was run on."""
+    if told is None:
+        return True
+    sizes = (data.n_instances, data.n_features, data.n_labels)
+    counts = np.asarray(data.Y.sum(axis=0)).reshape(-1)
+    return sizes == told[:3] and counts.tolist() == told.counts
 
 
 def _at_hand(results: AnyResults, name: str) -> Any:
@@ -63,16 +97,20 @@ def _at_hand(results: AnyResults, name: str) -> Any:
     synthetic = _synthetic(results, name)
     if synthetic is not None:
         return make_bayes_multilabel(**synthetic)
+    entry = plan_entry(results, name)
+    if any(key in entry for key in ("arrays", "path", "synthetic")):
+        return None  # its name is its user's, not that of public data
     if isinstance(results, PaperResults) or name.lower() not in list_datasets():
         return None
     try:
-        return load_dataset(name, download=False)
+        data = load_dataset(name, download=False)
     except FileNotFoundError:
         return None
+    return data if _is_that(data, _told(results, name)) else None
 
 
-def _printed(dataset: str) -> PrintedFigures | None:
-    row = PAPER_RESULTS.find_dataset(dataset)
+def _printed(results: AnyResults, dataset: str) -> PrintedFigures | None:
+    row = printed_row(results, dataset)
     return (
         None
         if row is None
@@ -101,18 +139,46 @@ def _with_printed(cell: Cell, printed: float) -> Cell:
     )
 
 
-def _row(dataset: str, data: Any) -> tuple[Cell, ...]:
-    printed = _printed(dataset)
+def _beside_printed(
+    cells: list[Cell], printed: PrintedFigures | None
+) -> tuple[Cell, ...]:
+    if printed is None:
+        return tuple(cells)
+    return (
+        *(_with_printed(c, p) for c, p in zip(cells[:4], printed, strict=True)),
+        *cells[4:],
+    )
+
+
+def _row_told(
+    dataset: str, told: _Figures, printed: PrintedFigures | None
+) -> tuple[Cell, ...]:
+    """Return the row of a dataset of which there are the counts of labels only."""
+    counts = np.array(told.counts)
+    ratios = counts.max() / counts[counts > 0]
+    has_labels = len(ratios) > 0
+    return (
+        Cell(dataset),
+        *_beside_printed(_sizes(*told[:4]), printed),
+        Cell(None),
+        Cell(float((counts < RARE).mean()), spec=".0%"),
+        Cell(float(ratios.mean()) if has_labels else None, spec=".1f"),
+        Cell(float(ratios.max()) if has_labels else None, spec=".1f"),
+        Cell(None),
+        Cell(None),
+    )
+
+
+def _row(results: AnyResults, dataset: str, data: Any) -> tuple[Cell, ...]:
+    printed = _printed(results, dataset)
     if data is None:
-        cells = _sizes(*printed) if printed else [Cell(None)] * 7
-        return (Cell(dataset), *cells, *[Cell(None)] * 6)
+        told = _told(results, dataset)
+        if told is not None:
+            return _row_told(dataset, told, printed)
+        known = _sizes(*printed) if printed else [Cell(None)] * 7
+        return (Cell(dataset), *known, *[Cell(None)] * 6)
     n, d, k = data.n_instances, data.n_features, data.n_labels
-    cells = _sizes(n, d, k, data.cardinality)
-    if printed:
-        cells = [
-            *(_with_printed(c, p) for c, p in zip(cells[:4], printed, strict=True)),
-            *cells[4:],
-        ]
+    cells = _beside_printed(_sizes(n, d, k, data.cardinality), printed)
     spread = label_dispersion(data.Y)
     return (
         Cell(dataset),
@@ -157,7 +223,7 @@ def dataset_table(
     """
     paper = isinstance(results, PaperResults)
     look = load or partial(_at_hand, results)
-    rows = tuple(_row(dataset, look(dataset)) for dataset in results.datasets)
+    rows = tuple(_row(results, name, look(name)) for name in results.datasets)
     columns = _COLUMNS
     if paper and load is None:
         columns, rows = columns[:8], tuple(row[:8] for row in rows)

@@ -9,15 +9,16 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 _PROGRAM = Path(__file__).with_name("_child.py")
 _POLL_SECONDS = 0.05
+# The processes of a job are looked for among all of the machine, which costs more.
+_GROUP_SECONDS = 0.5
 # After a polite request to end.
 _PATIENCE_SECONDS = 2.0
 _LONGEST_TAIL = 300
@@ -27,6 +28,12 @@ _THREAD_VARIABLES = (
     "MKL_NUM_THREADS",
     "VECLIB_MAXIMUM_THREADS",
 )
+
+
+class Flag(Protocol):
+    """What tells that a job is to be ended, such as a `threading.Event`."""
+
+    def is_set(self) -> bool: ...
 
 
 class Stopped(Exception):
@@ -53,7 +60,7 @@ def run_cell(
     job: Mapping[str, Any],
     data: bytes | str,
     limits: Mapping[str, Any],
-    stop: threading.Event | None = None,
+    stop: Flag | None = None,
 ) -> Outcome:
     """Run a job in a fresh process and wait for it.
 
@@ -68,7 +75,7 @@ def run_cell(
         The arrays as an npz file, or the path of one.
     limits : mapping
         ``seconds``, ``memory_mb``, ``threads``.
-    stop : threading.Event, optional
+    stop : threading.Event or alike, optional
         When set, the child is ended and `Stopped` raised.
     """
     with tempfile.TemporaryDirectory(
@@ -98,13 +105,13 @@ def run_cell(
             reason, peak = _watch(child, limits, stop)
         finally:
             _end(child)
-        return _outcome(folder, child.returncode, reason, peak)
+        return _outcome(folder, child.returncode, reason, peak, limits["memory_mb"])
 
 
 def _environment(threads: int) -> dict[str, str]:
     numbers = dict.fromkeys(_THREAD_VARIABLES, str(threads))
-    # What can be imported here can be imported there.
-    paths = os.pathsep.join(path for path in sys.path if path)
+    # What can be imported here can be imported there; "" is the folder we are in.
+    paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
     return {**os.environ, **numbers, "PYTHONPATH": paths}
 
 
@@ -120,10 +127,10 @@ def _tell(child: subprocess.Popen[bytes], order: Mapping[str, Any]) -> None:
 def _watch(
     child: subprocess.Popen[bytes],
     limits: Mapping[str, Any],
-    stop: threading.Event | None,
+    stop: Flag | None,
 ) -> tuple[str | None, float]:
     """Wait until the child ends or is to be ended; return why, and its peak memory."""
-    began = time.monotonic()
+    began = looked = time.monotonic()
     peak = 0.0
     while True:
         try:
@@ -134,11 +141,47 @@ def _watch(
         if stop is not None and stop.is_set():
             raise Stopped
         peak = max(peak, resident_mb(child.pid))
+        if time.monotonic() - looked > _GROUP_SECONDS:
+            peak = max(peak, group_mb(child.pid))
+            looked = time.monotonic()
         memory_mb, seconds = limits["memory_mb"], limits["seconds"]
         if memory_mb is not None and peak > memory_mb:
-            return f"used more than {memory_mb:g} MB of memory", peak
+            return _too_much(memory_mb), peak
         if seconds is not None and time.monotonic() - began > seconds:
             return f"time-out after {seconds:g} s", peak
+
+
+def _too_much(memory_mb: float) -> str:
+    return f"used more than {memory_mb:g} MB of memory"
+
+
+def group_mb(group: int) -> float:
+    """Return the memory that the processes of a group hold together.
+
+    Where the system does not tell who is in the group: that of its first process. Pages
+    that several share, as after a fork, count once if the system says so.
+    """
+    members = []
+    for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
+        if name.isdigit():
+            try:
+                text = Path("/proc", name, "stat").read_text("ascii", "replace")
+                if int(text.rpartition(")")[2].split()[2]) == group:
+                    members.append(int(name))
+            except (OSError, IndexError, ValueError):
+                continue  # it has just ended
+    if len(members) < 2:
+        return resident_mb(group)
+    return sum(map(_share_mb, members))
+
+
+def _share_mb(pid: int) -> float:
+    """Return the memory of a process; what n processes share counts for 1/n."""
+    try:
+        text = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii")
+        return int(text.partition("\nPss:")[2].split()[0]) / 1024
+    except (OSError, IndexError, ValueError):
+        return resident_mb(pid)
 
 
 def resident_mb(pid: int) -> float:
@@ -185,13 +228,25 @@ def _signal(child: subprocess.Popen[bytes], name: str) -> None:
         pass
 
 
-def _outcome(folder: Path, returncode: int, reason: str | None, peak: float) -> Outcome:
+def _outcome(
+    folder: Path,
+    returncode: int,
+    reason: str | None,
+    peak: float,
+    memory_mb: float | None,
+) -> Outcome:
     from ._cell import ARTIFACT, RESULT, versions
 
     if reason is None and (folder / RESULT).is_file():
         result = json.loads((folder / RESULT).read_text(encoding="utf-8"))
-        artifact = folder / ARTIFACT
-        return Outcome(result, artifact.read_bytes() if artifact.is_file() else None)
+        # The child knows its own peak, however short; the watch those it started.
+        peak = max(peak, result.get("peak_memory_mb") or 0.0)
+        if memory_mb is None or peak <= memory_mb or result["status"] != "done":
+            result["peak_memory_mb"] = peak or None
+            artifact = folder / ARTIFACT
+            content = artifact.read_bytes() if artifact.is_file() else None
+            return Outcome(result, content)
+        reason = _too_much(memory_mb)
     if reason is None:
         reason = _words_of(returncode, folder / "output")
     return Outcome(

@@ -16,6 +16,8 @@ MAIN_LOSSES = ("hamming", "lrap", "micro_f1")
 # The five measures that the paper ranks methods by.
 PAPER_MEASURES = ("hamming", "lrap", "micro_f1", "contribution", "geometric_mean")
 LARGER_IS_BETTER = ("contribution", "normalised_contribution")
+# Means of equal losses may differ in their last bits, which must not decide a rank.
+_RANKED_DIGITS = 12
 
 
 class ResultsLike(Protocol):
@@ -133,9 +135,13 @@ def geometric_mean_of(record: Any, part: str = "test") -> float | None:
 def collect(
     results: ResultsLike, number_of: Callable[[Any], float | None]
 ) -> dict[tuple[str, str], list[float]]:
-    """Return one number of each record, by dataset and method; None is left out."""
+    """Return one number of each record, by dataset and method; None is left out.
+
+    They are in the order of seeds and splits, not in that in which jobs happened to
+    finish: sums of floats depend on it.
+    """
     cells: dict[tuple[str, str], list[float]] = {}
-    for record in results.records:
+    for record in sorted(results.records, key=lambda r: (r["seed"], r["split"])):
         number = number_of(record)
         if number is not None:
             place = (record["dataset"], record["method"])
@@ -186,10 +192,21 @@ def whole_cells(results: AnyResults) -> BoolArray:
     return np.array(whole, dtype=bool).reshape(shape)
 
 
+def _are_all(results: AnyResults, columns: list[int]) -> bool:
+    """Whether the columns are those of all methods, in whatever order."""
+    return sorted(columns) == list(range(len(results.methods)))
+
+
+def _rounded(values: FloatArray, digits: int) -> FloatArray:
+    """Return numbers with so many significant digits, NaN as it is."""
+    texts = [f"{value:.{digits - 1}e}" for value in values.ravel().tolist()]
+    return np.array([float(text) for text in texts]).reshape(values.shape)
+
+
 def _contributions(results: AnyResults, columns: list[int]) -> FloatArray:
     if isinstance(results, PaperResults):
-        if columns == list(range(len(results.methods))):
-            return results.contribution
+        if _are_all(results, columns):
+            return results.contribution[:, columns]
         # Printed among all seven: among fewer, a method covers more alone.
         tables = [results.table(name) for name in MAIN_LOSSES]
     else:
@@ -233,9 +250,8 @@ def measure_table(
     if measure == "contribution":
         return _contributions(results, columns)
     if measure == "normalised_contribution":
-        whole = columns == list(range(len(results.methods)))
-        if isinstance(results, PaperResults) and whole:
-            return results.normalised_contribution
+        if isinstance(results, PaperResults) and _are_all(results, columns):
+            return results.normalised_contribution[:, columns]
         return normalise(_contributions(results, columns))
     if isinstance(results, PaperResults):
         return results.table(measure)[:, columns]
@@ -251,9 +267,9 @@ def ranked_table(
     """Return a measure as the tests take it.
 
     Its sign is such that smaller is better; NaN stands for a method that did not
-    finish all splits of a dataset.
+    finish all splits of a dataset. Twelve digits are kept, so that equal means tie.
     """
     table = measure_table(results, measure, methods)
     whole = whole_cells(results)[:, _columns(results, methods)]
     signed = -table if measure in LARGER_IS_BETTER else table
-    return np.where(whole, signed, np.nan)
+    return _rounded(np.where(whole, signed, np.nan), _RANKED_DIGITS)

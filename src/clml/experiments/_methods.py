@@ -5,16 +5,23 @@ from __future__ import annotations
 import base64
 import difflib
 import importlib
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from .._classifier import PAPER_SETTINGS
 from .._scale_columns import ScaleNonIndicators
+from ._fingerprint import as_json, canonical, is_plain
+
+__all__ = [
+    "MethodSpec",
+    "as_json",
+    "build_estimator",
+    "canonical",
+    "find_class",
+    "list_methods",
+]
 
 _FOREST = "sklearn.ensemble:RandomForestClassifier"
 # Name to the entries of a method's table. Scales are all one to forests, and the
@@ -169,13 +176,16 @@ class MethodSpec:
         }
 
     def order(self) -> dict[str, Any]:
-        """Return what a process needs to build the estimator, as JSON has it."""
+        """Return what a process needs to build the estimator, as JSON has it.
+
+        Settings that JSON would change, such as NaN, arrays or estimators, are pickled.
+        """
         order: dict[str, Any] = {
             "name": self.name,
             "one_vs_rest": self.one_vs_rest,
             "scale": self.scale,
         }
-        if isinstance(self.estimator, str):
+        if isinstance(self.estimator, str) and is_plain(self.settings):
             return {**order, "estimator": self.estimator, "settings": self.settings}
         # From this process to its own child, through a pipe: never to a file.
         pickled = _pickler().dumps((self.estimator, self.settings))
@@ -238,43 +248,6 @@ def _flag(
     return flag
 
 
-def as_json(value: Any) -> Any:
-    """Return a description of a value that JSON can hold, the same at every run."""
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float | np.generic):
-        return value.item() if isinstance(value, np.generic) else value
-    if isinstance(value, Mapping):
-        return {str(k): as_json(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [as_json(v) for v in value]
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if hasattr(value, "get_params") and not isinstance(value, type):
-        kind = type(value)
-        params = value.get_params(deep=False)
-        return {
-            "class": f"{kind.__module__}:{kind.__qualname__}",
-            "settings": {k: as_json(params[k]) for k in sorted(params)},
-        }
-    if callable(value) and hasattr(value, "__qualname__"):
-        return f"{value.__module__}:{value.__qualname__}"
-    # An address in memory is another one at every run.
-    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
-
-
-def canonical(value: Any) -> str:
-    """Return the one JSON text of a value: keys sorted, no spaces.
-
-    Examples
-    --------
-    >>> from clml.experiments._methods import canonical
-    >>> canonical({"b": 1, "a": [None, 0.5]})
-    '{"a":[null,0.5],"b":1}'
-    """
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
-
-
 def find_class(path: str) -> type:
     """Return the estimator class of an import path.
 
@@ -313,15 +286,17 @@ def build_estimator(order: Mapping[str, Any], random_state: int) -> Any:
         For every ``random_state`` in it that is None.
     """
     if "pickled" in order:
+        given, settings = _pickler().loads(base64.b64decode(order["pickled"]))
+    else:
+        given, settings = order["estimator"], order["settings"]
+    if isinstance(given, str):
+        model = find_class(given)(**{k: _built(v) for k, v in settings.items()})
+    else:
         from sklearn.base import clone
 
-        given, settings = _pickler().loads(base64.b64decode(order["pickled"]))
         model = clone(given)
         if settings:
             model.set_params(**settings)
-    else:
-        settings = {k: _built(v) for k, v in order["settings"].items()}
-        model = find_class(order["estimator"])(**settings)
     if hasattr(model, "get_params"):
         seeds = {
             name: random_state

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -15,6 +16,8 @@ from ._cell_data import DatasetSpec
 from ._methods import MethodSpec, as_json
 
 _LARGEST_FILE = 2**20
+# The random_state of a job is 1000 · seed + split: more splits would share some.
+_MOST_SPLITS = 1000
 _KEYS = (
     "name",
     "notes",
@@ -51,7 +54,9 @@ class Limits:
     def __post_init__(self) -> None:
         for name in ("seconds", "memory_mb"):
             value = getattr(self, name)
-            if value is not None and not (_is_number(value) and value > 0):
+            if value is None:
+                continue
+            if not (_is_number(value) and value > 0 and math.isfinite(value)):
                 raise ValueError(
                     f"limits.{name} must be a positive number, got {value!r}."
                 )
@@ -77,7 +82,7 @@ class Plan:
         names to estimators, to import paths ``"package.module:Class"``, or to tables
         with ``estimator``, ``settings``, ``one_vs_rest``, ``scale``, ``datasets``.
     splits : int, default=5
-        How many.
+        How many, at most 1000.
     seeds : sequence of int, default=(0,)
         Repetitions of each split; the ``random_state`` of the methods is
         1000 · seed + split.
@@ -123,6 +128,8 @@ class Plan:
         )
         _check_distinct("datasets", [d.name for d in self.datasets])
         self.splits = _check_count("splits", splits)
+        if self.splits > _MOST_SPLITS:
+            raise ValueError(f"splits must be at most {_MOST_SPLITS}, got {splits!r}.")
         self.seeds = tuple(_check_seed(seed) for seed in _listed("seeds", seeds))
         _check_distinct("seeds", self.seeds)
         names = [_check_text("losses", n) for n in _listed("losses", losses)]
@@ -172,7 +179,8 @@ class Plan:
         datasets = tuple(_listed("ablation.datasets", ablation["datasets"]))
         names = []
         for value in values:
-            if setting in base.settings and base.settings[setting] == value:
+            own = as_json(base.settings.get(setting))
+            if setting in base.settings and own == as_json(value):
                 names.append(base.name)  # it is that variant itself
                 continue
             variant = replace(
@@ -187,7 +195,7 @@ class Plan:
         return {
             "method": base.name,
             "setting": setting,
-            "values": list(values),
+            "values": as_json(values),
             "datasets": list(datasets),
             "names": names,
         }

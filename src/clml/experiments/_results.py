@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +15,8 @@ from numpy.typing import NDArray
 
 from .._paths import PathLike, fail
 from ._cell_data import unpacked
-from ._schedule import cells_of
+from ._fingerprint import canonical
+from ._results_check import check_plan, check_record, no_constant, planned
 from ._store import PLAN, RECORDS, read_lines
 
 _LARGEST_PLAN = 2**24
@@ -57,6 +59,16 @@ class Results:
     records: list[dict[str, Any]] = field(repr=False)
     folder: Path | None = None
 
+    def __post_init__(self) -> None:
+        versions = {(r.get("versions") or {}).get("clml") for r in self.records}
+        known = sorted(str(version) for version in versions if version is not None)
+        if len(known) > 1:
+            warnings.warn(
+                f"The results are of several versions of clml, {', '.join(known)}: "
+                "what is done already was not run again.",
+                stacklevel=3,
+            )
+
     @classmethod
     def read(cls, folder: PathLike) -> Results:
         """Read a folder that :func:`run_experiment` wrote to, finished or not.
@@ -75,12 +87,10 @@ class Results:
         plan = _read_plan(folder / PLAN)
         records, _ = read_lines(folder / RECORDS)
         last = {record["key"]: record for record in records}
-        wanted = _planned_keys(plan)
-        return cls(
-            plan=plan,
-            records=[r for key, r in last.items() if wanted is None or key in wanted],
-            folder=folder,
-        )
+        chosen = planned(plan, last.values())
+        for record in chosen:
+            check_record(folder / RECORDS, record)
+        return cls(plan=plan, records=chosen, folder=folder)
 
     @property
     def datasets(self) -> list[str]:
@@ -106,7 +116,11 @@ class Results:
     def ablation(self) -> dict[Any, str]:
         """Value of the setting that varies to the name of the method that has it."""
         ablation = self.plan.get("ablation") or {"values": [], "names": []}
-        return dict(zip(ablation["values"], ablation["names"], strict=True))
+        values = [
+            canonical(value) if isinstance(value, list | Mapping) else value
+            for value in ablation["values"]
+        ]
+        return dict(zip(values, ablation["names"], strict=True))
 
     @property
     def losses(self) -> list[str]:
@@ -244,20 +258,13 @@ def _read_plan(path: Path) -> dict[str, Any]:
     if len(content) > _LARGEST_PLAN:
         raise fail(path, f"a plan has at most {_LARGEST_PLAN:,} bytes.")
     try:
-        plan = json.loads(content)
+        plan = json.loads(content, parse_constant=no_constant)
     except (ValueError, RecursionError) as error:
         raise fail(path, f"expected a JSON object, {error}") from None
     if not isinstance(plan, dict):
         raise fail(path, f"expected a JSON object, got {type(plan).__name__}")
+    check_plan(path, plan)
     return plan
-
-
-def _planned_keys(plan: Mapping[str, Any]) -> set[str] | None:
-    """Return the keys of the jobs of a plan; None if it does not tell them."""
-    try:
-        return {cell.key for cell in cells_of(plan)}
-    except (KeyError, TypeError):
-        return None
 
 
 def _names(entries: Any, records: list[dict[str, Any]], kind: str) -> list[str]:

@@ -5,20 +5,20 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from .._atomic import atomic_path
 from .._paths import PathLike
-from ._cell_data import data_arrays, data_hash, packed
+from ._cell_data import data_arrays, data_hash, packed, unpacked
 from ._limits import Outcome, Stopped, run_cell
 from ._plan import Plan, read_plan
 from ._progress import Progress
 from ._results import Results
 from ._schedule import Cell, cells_of, digest
-from ._store import Store
+from ._store import BEAT_SECONDS, RECORDS, Store, read_lines, write_bytes
 
 # How often jobs that another runner is at are looked after.
 _LOOK_SECONDS = 0.5
@@ -96,7 +96,16 @@ def run_experiment(
             run.all(run_there, max(jobs, n_threads))
     else:
         run.all(execute or run_cell, jobs)
-    return Results.read(store.folder)
+    return _results(resolved, store.folder)
+
+
+def _results(resolved: dict[str, Any], folder: Path) -> Results:
+    """Return the results of this plan: the folder may have got another one since."""
+    records, _ = read_lines(folder / RECORDS)
+    last = {record["key"]: record for record in records}
+    wanted = {cell.key for cell in cells_of(resolved)}
+    chosen = [record for key, record in last.items() if key in wanted]
+    return Results(resolved, chosen, folder)
 
 
 def _resolve(plan: Plan, folder: Path, download: bool) -> dict[str, Any]:
@@ -119,10 +128,17 @@ def _resolve(plan: Plan, folder: Path, download: bool) -> dict[str, Any]:
             "cardinality": float(arrays["Y"].sum(axis=1, dtype=int).mean()),
         }
         path = _data_path(folder, entry["data_hash"])
-        if not path.exists():
-            with atomic_path(path) as temporary:
-                temporary.write_bytes(packed(arrays))
+        if not _holds(path, entry["data_hash"]):
+            write_bytes(path, packed(arrays))
     return resolved
+
+
+def _holds(path: Path, hash_of_data: str) -> bool:
+    """Whether a file has the data that its name says, all of it."""
+    try:
+        return data_hash(unpacked(path)) == hash_of_data
+    except Exception:  # it is missing, or damaged in whatever way
+        return False
 
 
 def _data_path(folder: Path, hash_of_data: str) -> Path:
@@ -161,7 +177,7 @@ class _Run:
             else:
                 self.queue.append(cell)
         ended: list[threading.Event] = []
-        with self.progress:
+        with self.progress, self._beating():
             try:
                 for _ in range(min(jobs, len(self.queue))):
                     ended.append(self._start(execute))
@@ -172,6 +188,28 @@ class _Run:
                 raise
         if self.error is not None:
             raise self.error
+        cells = cells_of(self.resolved)
+        missing = [cell for cell in cells if not self.store.is_finished(cell.key)]
+        if missing:
+            raise RuntimeError(
+                f"{len(missing)} of {len(cells)} jobs were given up, "
+                f"the first is {missing[0]}; run the plan again to go on."
+            )
+
+    @contextmanager
+    def _beating(self) -> Iterator[None]:
+        """Show other runners that this one lives, as long as the block takes."""
+        over = threading.Event()
+
+        def beat() -> None:
+            while not over.wait(BEAT_SECONDS):
+                self.store.beat()
+
+        threading.Thread(target=beat, name="clml-beat", daemon=True).start()
+        try:
+            yield
+        finally:
+            over.set()
 
     def _start(self, execute: Execute) -> threading.Event:
         """Start a thread that works; return what tells its end.
@@ -198,15 +236,18 @@ class _Run:
                 except IndexError:
                     return
                 self._try(cell, execute)
-        except Stopped:
-            return
+        except Stopped as error:
+            if not self.stop.is_set():  # nobody asked for it
+                self.error = RuntimeError("a job was ended although the run goes on.")
+                self.error.__cause__ = error
+                self.stop.set()
         except BaseException as error:  # the disk is full, say
             self.error = error
             self.stop.set()
 
     def _try(self, cell: Cell, execute: Execute) -> None:
         """Run a job, unless others have; put it back if they are at it."""
-        claim = self.store.claim(cell.key, self.resolved["limits"]["seconds"])
+        claim = self.store.claim(cell.key)
         if claim == "finished":
             self.progress.skip()
         elif claim == "taken":

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import socket
-import time
+import threading
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,8 +24,10 @@ from .._paths import fail
 RECORDS, PLAN, ARTIFACTS, CLAIMS = "records.jsonl", "plan.json", "artifacts", "claims"
 _LONGEST_LINE = 2**20
 _LARGEST_FILE = 2**30
-# A claim of another machine is given this long beyond the time limit.
-_GRACE_SECONDS = 120.0
+# Runners show this often that they are at a job still.
+BEAT_SECONDS = 20.0
+# A runner of another machine that has not for this long is gone.
+_SILENCE_SECONDS = 180.0
 
 Claim = Literal["mine", "finished", "taken"]
 
@@ -60,6 +64,9 @@ def _no_constant(name: str) -> Any:
 def read_lines(path: Path, offset: int = 0) -> tuple[list[dict[str, Any]], int]:
     """Return the records from a place on, and the place after the last whole line.
 
+    Whole lines that are no records, as a failing disk leaves them, are passed over with
+    a warning: their jobs count as not run.
+
     Parameters
     ----------
     path : Path
@@ -76,17 +83,26 @@ def read_lines(path: Path, offset: int = 0) -> tuple[list[dict[str, Any]], int]:
     except FileNotFoundError:
         return [], offset
     end = content.rfind(b"\n") + 1  # what follows was never finished
-    records = []
+    records, bad = [], []
     for number, line in enumerate(content[:end].splitlines(), 1):
-        where = number if offset == 0 else None
-        if len(line) > _LONGEST_LINE:
-            raise fail(path, f"a record has at most {_LONGEST_LINE:,} bytes.", where)
         try:
-            record = json.loads(line, parse_constant=_no_constant)
-        except (ValueError, RecursionError) as error:
-            raise fail(path, f"expected a JSON object, {error}", where) from None
-        records.append(_check_record(path, record, where))
+            records.append(_record_of(path, line, number if offset == 0 else None))
+        except ValueError as error:
+            bad.append(str(error))
+    if bad:
+        others = f" (and {len(bad) - 1} more lines)" if len(bad) > 1 else ""
+        warnings.warn(f"passed over: {bad[0]}{others}", stacklevel=2)
     return records, offset + end
+
+
+def _record_of(path: Path, line: bytes, number: int | None) -> dict[str, Any]:
+    if len(line) > _LONGEST_LINE:
+        raise fail(path, f"a record has at most {_LONGEST_LINE:,} bytes.", number)
+    try:
+        record = json.loads(line, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise fail(path, f"expected a JSON object, {error}", number) from None
+    return _check_record(path, record, number)
 
 
 def _check_record(path: Path, record: Any, line: int | None) -> dict[str, Any]:
@@ -157,14 +173,16 @@ class Store:
         for name in (ARTIFACTS, CLAIMS):
             (folder / name).mkdir(parents=True, exist_ok=True)
         self._offset = 0
-        self._finished: set[str] = set()
+        self._status: dict[str, str] = {}
         self._to_retry: set[str] = set()
+        # Of the jobs that are claimed here: what tells our claim from a later one.
+        self._tokens: dict[str, str] = {}
+        self._tokens_lock = threading.Lock()
         with self._lock():
-            records, self._offset = read_lines(self.folder / RECORDS)
-        last = {record["key"]: record["status"] for record in records}
-        self._finished = set(last)
+            self._refresh()
         if retry_failed:
-            self._to_retry = {k for k, status in last.items() if status == "failed"}
+            failed = (k for k, status in self._status.items() if status == "failed")
+            self._to_retry = set(failed)
 
     def _lock(self) -> Any:
         return _locked(self.folder / ".lock")
@@ -173,41 +191,40 @@ class Store:
         """Take in what other runners have finished."""
         records, self._offset = read_lines(self.folder / RECORDS, self._offset)
         for record in records:
-            self._finished.add(record["key"])
+            self._status[record["key"]] = record["status"]
             self._to_retry.discard(record["key"])
 
     def is_finished(self, key: str) -> bool:
         """Whether a job needs not be run, as far as this object knows."""
-        return key in self._finished and key not in self._to_retry
+        return key in self._status and key not in self._to_retry
 
-    def claim(self, key: str, limit_seconds: float | None = None) -> Claim:
+    def _claim_path(self, key: str) -> Path:
+        return self.folder / CLAIMS / f"{key}.json"
+
+    def claim(self, key: str) -> Claim:
         """Take a job unless it is finished, or another runner is at it.
 
-        Parameters
-        ----------
-        key : str
-        limit_seconds : float or None
-            The longest that a job may take.
+        Who has taken one calls :meth:`beat` now and then.
 
         Returns
         -------
         {"mine", "finished", "taken"}
         """
-        path = self.folder / CLAIMS / f"{key}.json"
+        path = self._claim_path(key)
         with self._lock():
             self._refresh()
             if self.is_finished(key):
                 return "finished"
             if path.exists():
-                if not _is_stale(path, limit_seconds):
+                if not _is_stale(path, self.folder / ".lock"):
                     return "taken"
-                path.unlink()
-            pid = os.getpid()
+                path.unlink(missing_ok=True)
+            pid, token = os.getpid(), secrets.token_hex(16)
             owner = {
                 "pid": pid,
                 "started": _start_time(pid),
                 "host": socket.gethostname(),
-                "time": time.time(),
+                "token": token,
             }
             # "x" refuses a file that is there: for systems whose locks do nothing.
             try:
@@ -215,26 +232,56 @@ class Store:
                     json.dump(owner, file)
             except FileExistsError:
                 return "taken"
+            with self._tokens_lock:
+                self._tokens[key] = token
         return "mine"
+
+    def beat(self) -> None:
+        """Show that the jobs claimed here are being worked at."""
+        with self._tokens_lock:
+            claims = dict(self._tokens)
+        for key, token in claims.items():
+            path = self._claim_path(key)
+            try:
+                if _read_claim(path).get("token") == token:
+                    os.utime(path)
+            except (OSError, ValueError):
+                continue  # finished meanwhile, or being taken over
+
+    def _unclaim(self, key: str) -> None:
+        """Remove our claim, under the lock; one of who took the job over stays."""
+        with self._tokens_lock:
+            token = self._tokens.pop(key, None)
+        path = self._claim_path(key)
+        try:
+            is_ours = token is not None and _read_claim(path).get("token") == token
+        except (OSError, ValueError):
+            return
+        if is_ours:
+            path.unlink(missing_ok=True)
 
     def release(self, key: str) -> None:
         """Give a job back that was not finished."""
         with self._lock():
-            (self.folder / CLAIMS / f"{key}.json").unlink(missing_ok=True)
+            self._unclaim(key)
 
     def finish(self, record: Mapping[str, Any], artifact: bytes | None = None) -> None:
-        """Keep what came out of a job: first its artifact, then its record."""
+        """Keep what came out of a job: first its artifact, then its record.
+
+        A failure is not kept if another runner, who took the job over, has done it.
+        """
         record = dict(record)
         if artifact is not None:
             name = f"{ARTIFACTS}/{record['key']}.npz"
-            _write_bytes(self.folder / name, artifact)
+            write_bytes(self.folder / name, artifact)
             record["artifact"] = name
         line = json.dumps(record, allow_nan=False).encode() + b"\n"
         with self._lock():
             self._refresh()
-            _append(self.folder / RECORDS, line, self._offset)
-            self._refresh()
-            (self.folder / CLAIMS / f"{record['key']}.json").unlink(missing_ok=True)
+            if record["status"] == "done" or self._status.get(record["key"]) != "done":
+                _append(self.folder / RECORDS, line, self._offset)
+                self._refresh()
+            self._unclaim(record["key"])
 
     def write_plan(self, plan: Mapping[str, Any]) -> None:
         """Keep the resolved plan."""
@@ -256,7 +303,8 @@ def _append(path: Path, line: bytes, end: int) -> None:
         sync_folder(path.parent)
 
 
-def _write_bytes(path: Path, content: bytes) -> None:
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file that appears when all of it is on the disk."""
     with atomic_path(path) as temporary:
         with temporary.open("xb") as file:
             file.write(content)
@@ -265,16 +313,35 @@ def _write_bytes(path: Path, content: bytes) -> None:
     sync_folder(path.parent)
 
 
-def _is_stale(path: Path, limit_seconds: float | None) -> bool:
-    """Whether who claimed a job is gone."""
+def _read_claim(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        owner = json.loads(file.read(10_000))
+    if not isinstance(owner, dict):
+        raise ValueError(f"a claim must be a JSON object, got {type(owner).__name__}.")
+    return owner
+
+
+def _is_stale(path: Path, clock: Path) -> bool:
+    """Whether who claimed a job is gone.
+
+    Parameters
+    ----------
+    path : Path
+        Of the claim.
+    clock : Path
+        A file beside it that may be touched: machines that share a folder need not
+        agree on the time, but the folder's own is one.
+    """
     try:
-        with path.open("rb") as file:
-            owner = json.loads(file.read(10_000))
+        owner = _read_claim(path)
         pid, started, host = owner["pid"], owner["started"], owner["host"]
-        age = time.time() - float(owner["time"])
-        is_here = host == socket.gethostname()
-        if is_here and isinstance(pid, int) and not isinstance(pid, bool) and pid > 0:
-            return not _is_alive(pid, started)
-    except (ValueError, KeyError, TypeError):
+    except FileNotFoundError:
+        return False  # just given back, on a system whose locks do nothing
+    except (ValueError, KeyError, RecursionError):
         return True  # its writer was killed in the act, under the lock
-    return limit_seconds is not None and age > limit_seconds + _GRACE_SECONDS
+    is_number = type(pid) is int and 0 < pid < 2**31
+    if host == socket.gethostname() and is_number:
+        return not _is_alive(pid, started)
+    os.utime(clock)
+    silence = clock.stat().st_mtime - path.stat().st_mtime
+    return silence > _SILENCE_SECONDS

@@ -57,8 +57,8 @@ class TrajectoryDisplay:
     cross_entropy : array-like of shape (epochs,)
         What colours the points.
     cross_entropy_name : str, default="row_log_loss"
-    window : int, default=25
-        Epochs of the moving average.
+    window : int, default=None
+        Epochs of the moving average; None: a tenth of them, 25 at most.
     zoom : float, default=0.25
         The share of the epochs, the last ones, that the second panel shows.
 
@@ -89,7 +89,7 @@ class TrajectoryDisplay:
         cross_entropy: ArrayLike,
         *,
         cross_entropy_name: str = "row_log_loss",
-        window: int = 25,
+        window: int | None = None,
         zoom: float = 0.25,
     ) -> None:
         self.losses: Floats = check_numbers("losses", losses, None, 3)
@@ -107,6 +107,8 @@ class TrajectoryDisplay:
             raise ValueError(f"losses must have at least 2 epochs, got {n_epochs}.")
         if not np.isfinite(self.losses).all():
             raise ValueError("losses must be finite.")
+        if window is None:
+            window = min(max(n_epochs // 10, 1), 25)
         if window < 1:
             raise ValueError(f"window must be at least 1, got {window!r}.")
         if not 0 < zoom <= 1:

@@ -63,10 +63,12 @@ def number_cell(
     """
     if value is None or not math.isfinite(value):
         return text_cell(NOTHING)
-    number = f"{value:+.{digits}f}" if signed else f"{value:.{digits}f}"
+    # Cross-entropies of hopeless models are millions: they need no more room.
+    form = f".{digits}f" if abs(value) < 1e4 else ".3g"
+    number = f"{value:+{form}}" if signed else f"{value:{form}}"
     beside = ""
     if spread is not None and math.isfinite(spread):
-        beside = f"±{spread:.{digits}f}"
+        beside = f"±{spread:{form}}"
     return {
         "text": number.replace("-", "\u2212"),
         "value": float(value),

@@ -9,8 +9,8 @@ import numpy as np
 
 from ._sections import Floats, group, loss_title, number_cell, table, text_cell
 
-# The method that others are compared with, where it takes part.
-CONTROL = "CLML"
+# The method that others are compared with: the first of these that takes part.
+CONTROLS = ("CLML-paper", "CLML")
 
 
 def complete_part(
@@ -123,13 +123,14 @@ def significance_group(
                 "groups": every.groups,
             }
         )
-        if CONTROL in names:
-            control = names.index(CONTROL)
+        against_whom = next((name for name in CONTROLS if name in names), None)
+        if against_whom is not None:
+            control = names.index(against_whom)
             against = bonferroni_dunn(part, control=control, alpha=alpha)
             diagrams.append(
                 shared
                 | {
-                    "title": f"{title}, against {CONTROL}",
+                    "title": f"{title}, against {against_whom}",
                     "note": "Bonferroni-Dunn",
                     "mean_ranks": against.mean_ranks.tolist(),
                     "critical_difference": against.critical_difference,
