@@ -115,3 +115,16 @@ def test_a_stop_ends_the_watch(family):
     stop.set()
     with pytest.raises(Stopped):
         _watch(family, {"memory_mb": None, "seconds": None}, stop)
+
+
+def test_losses_that_were_there_before_the_time_was_up_count(tmp_path):
+    from clml.experiments._cell import RESULT
+
+    late = "time-out after 5 s"
+    assert _outcome(tmp_path, -9, late, 1.0, None).result["status"] == "failed"
+    (tmp_path / RESULT).write_text('{"status": "done", "losses": {}}')
+    kept = _outcome(tmp_path, -9, late, 1.0, None)
+    assert kept.result["status"] == "done"
+    assert kept.result["note"] == f"without an artifact: {late}"
+    too_much = _outcome(tmp_path, -9, "more than 10 MB of memory", 1.0, None)
+    assert too_much.result["status"] == "failed"

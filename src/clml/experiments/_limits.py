@@ -21,6 +21,7 @@ _POLL_SECONDS = 0.05
 _GROUP_SECONDS = 0.5
 # After a polite request to end.
 _PATIENCE_SECONDS = 2.0
+_TIME_OUT = "time-out after"
 _LONGEST_TAIL = 300
 _THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
@@ -148,7 +149,7 @@ def _watch(
         if memory_mb is not None and peak > memory_mb:
             return _too_much(memory_mb), peak
         if seconds is not None and time.monotonic() - began > seconds:
-            return f"time-out after {seconds:g} s", peak
+            return f"{_TIME_OUT} {seconds:g} s", peak
 
 
 def _too_much(memory_mb: float) -> str:
@@ -237,8 +238,12 @@ def _outcome(
 ) -> Outcome:
     from ._cell import ARTIFACT, RESULT, versions
 
-    if reason is None and (folder / RESULT).is_file():
+    late = reason is not None and reason.startswith(_TIME_OUT)
+    if (reason is None or late) and (folder / RESULT).is_file():
+        # What came late is what figures need: the losses are there already.
         result = json.loads((folder / RESULT).read_text(encoding="utf-8"))
+        if late:
+            result["note"] = f"without an artifact: {reason}"
         # The child knows its own peak, however short; the watch those it started.
         peak = max(peak, result.get("peak_memory_mb") or 0.0)
         if memory_mb is None or peak <= memory_mb or result["status"] != "done":

@@ -295,6 +295,7 @@ class _Run:
                 "data_hash": self.hashes[cell.dataset],
                 "finished": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
                 "artifact": None,
+                **({"note": result["note"]} if result.get("note") else {}),
             },
             outcome.artifact,
         )

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import spearmanr
 
+from ._history import HistoryDisplay
 from ._style import (
     COLOURS,
     MARKERS,
     Floats,
     check_numbers,
-    history_of,
     loss_label,
     new_figure,
     panel_array,
@@ -24,7 +24,7 @@ from ._style import (
 from ._trajectory import moving_average
 
 
-class SurrogateDisplay:
+class SurrogateDisplay(HistoryDisplay):
     """A surrogate and the desired losses of the incumbent, epoch after epoch.
 
     The left panel has all of them against the epoch, the right one each desired loss
@@ -108,35 +108,6 @@ class SurrogateDisplay:
         names = f"incumbent_{surrogate}_{rows}", f"incumbent_{rows}"
         values, losses = take(history, *names)
         return cls(values, losses, loss_names, surrogate_name=surrogate, rows=rows)
-
-    @classmethod
-    def from_estimator(cls, estimator: Any, **options: Any) -> SurrogateDisplay:
-        """Take the history of a fitted estimator.
-
-        Parameters
-        ----------
-        estimator : CLMLClassifier or another with ``history_`` and ``front_``
-        **options
-            Those of :meth:`from_history`.
-        """
-        names = estimator.front_.loss_names
-        return cls.from_history(estimator.history_, names, **options)
-
-    @classmethod
-    def from_artifact(
-        cls, artifact: Mapping[str, NDArray], **options: Any
-    ) -> SurrogateDisplay:
-        """Take the history that a run of an experiment left.
-
-        Parameters
-        ----------
-        artifact : mapping of str to arrays
-            As :meth:`clml.experiments.Results.artifact` returns it.
-        **options
-            Those of :meth:`from_history`.
-        """
-        (names,) = take(artifact, "history/loss_names")
-        return cls.from_history(history_of(artifact), names.tolist(), **options)
 
     @styled
     def plot(self, ax: Any = None, *, title: str | None = None) -> SurrogateDisplay:

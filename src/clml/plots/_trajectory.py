@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ._history import HistoryDisplay
 from ._style import (
     COLOUR_MAP,
     COLOURS,
     GREY,
     Floats,
     check_numbers,
-    history_of,
     loss_label,
     new_figure,
     panel_array,
@@ -42,7 +42,7 @@ def moving_average(values: Floats, window: int) -> Floats:
     return (sums[last] - sums[first]) / (last - first)[:, None]
 
 
-class TrajectoryDisplay:
+class TrajectoryDisplay(HistoryDisplay):
     """The incumbents of a run in the space of three losses, epoch after epoch.
 
     Every epoch is a point, coloured by a cross-entropy that the run did not optimise. A
@@ -150,35 +150,6 @@ class TrajectoryDisplay:
         return cls(
             losses, loss_names, colour, cross_entropy_name=cross_entropy, **options
         )
-
-    @classmethod
-    def from_estimator(cls, estimator: Any, **options: Any) -> TrajectoryDisplay:
-        """Take the history of a fitted estimator.
-
-        Parameters
-        ----------
-        estimator : CLMLClassifier or another with ``history_`` and ``front_``
-        **options
-            Those of :meth:`from_history`.
-        """
-        names = estimator.front_.loss_names
-        return cls.from_history(estimator.history_, names, **options)
-
-    @classmethod
-    def from_artifact(
-        cls, artifact: Mapping[str, NDArray], **options: Any
-    ) -> TrajectoryDisplay:
-        """Take the history that a run of an experiment left.
-
-        Parameters
-        ----------
-        artifact : mapping of str to arrays
-            As :meth:`clml.experiments.Results.artifact` returns it.
-        **options
-            Those of :meth:`from_history`.
-        """
-        (names,) = take(artifact, "history/loss_names")
-        return cls.from_history(history_of(artifact), names.tolist(), **options)
 
     @styled
     def plot(self, ax: Any = None, *, title: str | None = None) -> TrajectoryDisplay:
