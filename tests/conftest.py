@@ -1,5 +1,6 @@
 """Fixtures that several folders share."""
 
+import signal
 from importlib import import_module
 from pathlib import Path
 
@@ -12,6 +13,12 @@ from sklearn.datasets import make_multilabel_classification
 # The first call of a kernel compiles it, which takes longer than any deadline.
 settings.register_profile("kernels", deadline=None)
 settings.load_profile("kernels")
+
+
+# A shell that starts the tests in the background has them ignore Ctrl-C, and so would
+# the processes that they interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True, scope="session")
