@@ -74,25 +74,6 @@ def not_worse(difference: Difference, base_mean: float) -> bool:
     return bool(lowest < max(0.01 * base_mean, 0.002))
 
 
-def holm(pvalues: ArrayLike) -> NDArray[np.float64]:
-    """Return p-values corrected for their number, by Holm's step-down method.
-
-    Examples
-    --------
-    >>> from _significance import holm
-    >>> holm([0.04, 0.01, 0.03])
-    array([0.06, 0.03, 0.06])
-    """
-    p = np.asarray(pvalues, dtype=np.float64)
-    if p.ndim != 1 or not ((p >= 0) & (p <= 1)).all():
-        raise ValueError(f"pvalues must be a list of numbers in [0, 1], got {p}.")
-    order = np.argsort(p)
-    stepped = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
-    corrected = np.empty_like(p)
-    corrected[order] = np.minimum(stepped, 1)
-    return corrected
-
-
 def _complete(losses: ArrayLike) -> NDArray[np.float64]:
     table = np.asarray(losses, dtype=np.float64)
     if table.ndim != 2 or not table.size or np.isnan(table).any():

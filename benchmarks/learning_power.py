@@ -40,7 +40,6 @@ from _jobs import LOSSES, geometric_mean, mean_and_spread, read, run_jobs
 from _significance import (
     bonferroni_dunn_difference,
     friedman,
-    holm,
     mean_ranks,
     nemenyi_difference,
     not_worse,
@@ -65,6 +64,7 @@ from clml._scores import label_scores
 from clml._stacking import default_learners
 from clml.datasets import iterative_train_test_split, load_dataset
 from clml.datasets._splits import rows_of
+from clml.experiments import holm
 from clml.losses import loss_values
 
 RESULTS = Path(__file__).parent / "results"

@@ -23,6 +23,7 @@ from sklearn.utils import get_tags
 
 from clml._scores import label_scores
 from clml.datasets import IterativeStratifiedKFold
+from clml.experiments import holm
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
@@ -123,34 +124,34 @@ def test_a_single_pair_is_judged_by_its_difference(significance, mean, expected)
     assert significance.not_worse(difference, 0.3) is expected
 
 
-def test_holm_by_hand(significance):
+def test_holm_by_hand():
     """0.01 · 4; 0.02 · 3; 0.03 · 2 = 0.06 again; 0.3 · 1."""
-    found = significance.holm([0.3, 0.01, 0.03, 0.02])
+    found = holm([0.3, 0.01, 0.03, 0.02])
     assert np.allclose(found, [0.3, 0.04, 0.06, 0.06])
-    assert significance.holm([]).size == 0
+    assert holm([]).size == 0
 
 
 @given(
     st.lists(st.floats(0, 1), min_size=1, max_size=6),
     st.floats(0.001, 0.999),
 )
-def test_holm_rejects_what_the_procedure_rejects(significance, pvalues, alpha):
+def test_holm_rejects_what_the_procedure_rejects(pvalues, alpha):
     """Slow twin: from the smallest on, stop at the first above alpha / remaining."""
     rejected = set()
     for n_before, i in enumerate(np.argsort(pvalues)):
         if pvalues[i] * (len(pvalues) - n_before) > alpha:
             break
         rejected.add(i)
-    found = significance.holm(pvalues)
+    found = holm(pvalues)
     assert set(np.flatnonzero(found <= alpha)) == rejected
     assert (found >= pvalues).all()
     assert (found <= 1).all()
 
 
 @pytest.mark.parametrize("bad", [[np.nan], [-0.1], [1.1], [[0.5]]])
-def test_holm_refuses_what_is_no_probability(significance, bad):
+def test_holm_refuses_what_is_no_probability(bad):
     with pytest.raises(ValueError, match=r"\[0, 1\]"):
-        significance.holm(bad)
+        holm(bad)
 
 
 def test_mean_ranks_of_a_published_example(significance):

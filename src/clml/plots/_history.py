@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -10,13 +11,13 @@ from numpy.typing import NDArray
 from ._style import history_of, take
 
 
-class HistoryDisplay:
+class HistoryDisplay(ABC):
     """A display that a history is enough for."""
 
     @classmethod
+    @abstractmethod
     def from_history(cls, *arguments: Any, **options: Any) -> Self:
         """Take the incumbents of a history: a subclass says which of its entries."""
-        raise NotImplementedError
 
     @classmethod
     def from_estimator(cls, estimator: Any, **options: Any) -> Self:
