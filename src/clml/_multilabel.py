@@ -13,6 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._indicator import check_indicator
+from ._paths import PathLike
 from ._rows import Part, drop_weightless
 from ._sklearn_compat import warn_user
 
@@ -193,6 +194,35 @@ class MultiLabelMixin(ClassifierMixin):
         """
         p = self._probabilities(self._check_rows(X))
         return p if isinstance(self.classes_, list) else np.hstack([1 - p, p])
+
+    def save(self, path: PathLike) -> None:
+        """Write the estimator to a file, without pickle.
+
+        Parameters
+        ----------
+        path : str or path
+            The file, of any suffix. One that exists is replaced, and is as it was
+            after an error.
+
+        See Also
+        --------
+        clml.persistence.load : Read it again.
+        clml.persistence.save : What is saved, and what not.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> from clml.baselines import GaussianNBRelevance
+        >>> from clml.persistence import load
+        >>> clf = GaussianNBRelevance().fit([[0.0], [1.0], [2.0]], [[0], [0], [1]])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     clf.save(pathlib.Path(folder, "model.clml"))
+        ...     load(pathlib.Path(folder, "model.clml")).predict([[2.0]])
+        array([[1]])
+        """
+        from .persistence import save  # which imports this module
+
+        save(self, path)
 
     def _probabilities(self, X: Any) -> NDArray[np.float64]:
         """Return (n, K), of checked rows; what logits say unless overridden."""

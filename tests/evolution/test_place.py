@@ -1,5 +1,8 @@
 """Strategies whose populations live on a device; here PyTorch's CPU will do."""
 
+import pickle
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -96,3 +99,46 @@ def test_a_damaged_state_is_refused():
 def test_a_full_matrix_stays_on_the_host():
     with pytest.raises(ValueError, match="keeps its matrices on the host"):
         FullCMA(np.ones(3), 1.0, device=DEVICE)
+
+
+def elsewhere(state):
+    """Return a state as a machine with many GPUs would have left it."""
+    return {**state, "generator": {**state["generator"], "device": "cuda:99"}}
+
+
+@pytest.mark.parametrize("strategy_class", STRATEGIES)
+def test_a_run_is_read_where_its_device_is_not(strategy_class):
+    """All but going on, which says what is missing and changes nothing."""
+    here = run(start(strategy_class), 5)
+    strategy = strategy_from_state(elsewhere(here.state()))
+    assert np.array_equal(strategy.mean, here.mean)
+    assert strategy.epoch == 5
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"device='cuda:99' was asked for"):
+            strategy.ask()
+    twin = pickle.loads(pickle.dumps(strategy))
+    assert np.array_equal(twin.mean, here.mean)
+    # Back where the device is, it is the run itself.
+    state = twin.state()
+    state["generator"]["device"] = DEVICE
+    assert torch.equal(strategy_from_state(state).ask(), here.ask())
+
+
+@pytest.mark.parametrize("strategy_class", STRATEGIES)
+def test_a_run_is_read_without_pytorch(strategy_class, monkeypatch):
+    here = run(start(strategy_class), 5)
+    content = pickle.dumps(here)
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "torch", None)
+        strategy = pickle.loads(content)
+        assert np.array_equal(strategy.mean, here.mean)
+        with pytest.raises(ImportError, match="needs PyTorch"):
+            strategy.ask()
+        content = pickle.dumps(strategy)
+    assert torch.equal(pickle.loads(content).ask(), here.ask())
+
+
+@pytest.mark.parametrize("name", ["abacus", "cuda:", "cuda:x", "cuda:-1", "", "CPU"])
+def test_names_that_no_device_has(name):
+    with pytest.raises(ValueError, match="device must be"):
+        SeparableCMA(np.ones(3), 0.3, device=name)

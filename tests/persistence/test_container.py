@@ -19,6 +19,7 @@ def test_worked_example(path):
     write_container(path, {"a": [1, 0.5]}, [np.arange(3), np.array("x")])
     with open(path, "rb") as file:
         container = Container(file)
+        assert container.has_checksums
         assert container.state() == {"a": [1, 0.5]}
         assert container.take(1).tolist() == "x"
         with pytest.raises(ValueError, match="array 0 belongs to nothing"):
@@ -62,12 +63,12 @@ def test_file_is_on_the_disk_before_it_has_its_name(path, monkeypatch):
 
 
 def test_long_state_is_refused_both_ways(path, monkeypatch):
-    write_container(path, "x" * 100, [])
+    write_container(path, {"a": "x" * 100}, [])
     monkeypatch.setattr(_container, "_LONGEST_STATE", 50)
     with open(path, "rb") as file, pytest.raises(ValueError, match="more than 50"):
         Container(file).state()
     with pytest.raises(ValueError, match="more than the 50 that a file may hold"):
-        write_container(path, "x" * 100, [])
+        write_container(path, {"a": "x" * 100}, [])
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Files that are damaged, of another kind, or made to harm."""
 
 import copy
+import hashlib
 import io
 import json
 import tracemalloc
@@ -31,27 +32,79 @@ def outcome(path, X):
         return None
 
 
-def test_every_kind_of_damage_is_seen(saved, fitted, small_data, tmp_path):
-    """A flipped bit is refused, or is where nothing is read, such as dates."""
+def flipped(content, places, path):
+    """Write a file once for each place, where one bit of it is another."""
+    for place in places:
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << (place % 8)
+        path.write_bytes(damaged)
+        yield path
+
+
+def test_every_bit_of_the_content_counts(saved, tmp_path):
+    content = saved.read_bytes()
+    random = np.random.default_rng(0)
+    places = []
+    with zipfile.ZipFile(saved) as archive:
+        for info in archive.infolist():
+            start = content.index(info.filename.encode()) + len(info.filename)
+            places.extend(start + random.integers(info.file_size, size=8))
+        n_comment = len(archive.comment)
+    places.extend(range(len(content) - n_comment, len(content), 7))
+    for path in flipped(content, places, tmp_path / "flipped.clml"):
+        refused(path)
+
+
+def test_every_other_bit_is_refused_or_says_nothing(
+    saved, fitted, small_data, tmp_path
+):
+    """Such as dates, in the directory, where the sizes and names are."""
     X = small_data[0][:3]
     expected = fitted.decision_function(X)
     content = saved.read_bytes()
-    path = tmp_path / "flipped.clml"
-    random = np.random.default_rng(0)
-    n_refused, places = 0, random.choice(len(content), size=250, replace=False)
-    # All of the directory too, where the sizes and names are.
     directory = range(content.index(b"PK\x01\x02"), len(content))
-    places = [*places, *random.choice(directory, size=250, replace=False)]
-    for place in places:
-        damaged = bytearray(content)
-        damaged[place] ^= 1 << random.integers(8)
-        path.write_bytes(damaged)
+    places = np.random.default_rng(0).choice(directory, size=250, replace=False)
+    n_refused = 0
+    for path in flipped(content, places, tmp_path / "flipped.clml"):
         found = outcome(path, X)
         if found is None:
             n_refused += 1
         else:
             np.testing.assert_array_equal(found, expected)
     assert n_refused > len(places) / 2
+
+
+def test_checksums(members, saved, write_zip):
+    """What zip's own checksums agree with is refused too."""
+    with zipfile.ZipFile(saved) as archive:
+        comment = archive.comment
+    state = json.loads(members["state.json"])
+    changed = bytearray(members["array1.npy"])
+    changed[-1] ^= 1
+    cases = [
+        ({"array1.npy": bytes(changed)}, comment, "checksum of array1.npy is wrong"),
+        ({"state.json": json.dumps(state, indent=1)}, comment, "checksum of state.jso"),
+        ({}, comment[:-4] + b"0000", "checksum of state.json is wrong"),
+        ({}, comment[:-1], "the comment of the archive is not a checksum"),
+        ({}, comment.upper(), "the comment of the archive is not a checksum"),
+        ({}, b"", "it has other entries|lacks checksums, which version 2 does not"),
+    ]
+    assert load(write_zip(members, comment=comment))
+    for change, comment, message in cases:
+        with pytest.raises(ValueError, match=MESSAGE + f".*({message})"):
+            load(write_zip({**members, **change}, comment=comment))
+
+
+@pytest.mark.parametrize("digests", [None, 3, [], ["0"], [None], ["0" * 64] * 99])
+def test_lists_of_checksums(digests, members, write_zip):
+    text = json.dumps({**json.loads(members["state.json"]), "sha256": digests})
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    path = write_zip(
+        {**members, "state.json": text},
+        comment=f"sha256 of state.json: {digest}".encode(),
+    )
+    with pytest.raises(ValueError, match="does not list a checksum for each array"):
+        load(path)
 
 
 def test_shortened_files(saved, tmp_path):
@@ -104,6 +157,15 @@ def replaced(tree, path, value):
     return tree
 
 
+def name_of(tree, path):
+    """Return what a pair calls its second part, of which this is the path."""
+    if path[-1:] != (1,):
+        return None
+    for key in path[:-1]:
+        tree = tree[key]
+    return tree[0]
+
+
 CURIOUS = [
     None,
     True,
@@ -133,7 +195,7 @@ CURIOUS = [
     "kind", ["CLMLClassifier", "members", "MLkNN", "GaussianNBChain"]
 )
 def test_any_other_value_anywhere(
-    kind, fitted, fitted_members, small_data, tmp_path, write_zip
+    kind, fitted, fitted_members, small_data, tmp_path, write_sealed
 ):
     """Checksums are right, content is not: refused, or a model that still predicts."""
     X, Y = small_data
@@ -148,13 +210,19 @@ def test_any_other_value_anywhere(
         members = {name: archive.read(name) for name in archive.namelist()}
     state = json.loads(members["state.json"])
     random = np.random.default_rng(0)
-    changes = [(path, value) for path in nodes(state) for value in CURIOUS]
+    changes = [
+        (path, value)
+        for path in nodes(state)
+        for value in CURIOUS
+        # Any number of threads is one that a parameter may have.
+        if (value, name_of(state, path)) != (2**70, "n_jobs")
+    ]
     n_loaded = 0
     chosen = random.choice(len(changes), size=300, replace=False)
     for path, value in [changes[i] for i in chosen]:
         text = json.dumps(replaced(state, path, value))
         try:
-            found = load(write_zip({**members, "state.json": text}))
+            found = load(write_sealed({**members, "state.json": text}))
         except ValueError as error:
             assert "no model could be read" in str(error)
             continue
@@ -168,15 +236,17 @@ def test_any_other_value_anywhere(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"format": "other"}, "its format is not 'clml model'"),
-        ({"version": 2, "more": 1}, "version 2 of the format, and this clml"),
+        ({"format": "other"}, "its format is not 'clml model' but 'other'"),
+        ({"format": "clml checkpoint"}, "not 'clml model' but 'clml checkpoint'"),
+        ({"version": 3, "more": 1}, "version 3 of the format, and this clml"),
+        ({"version": 1}, "it has checksums, which version 1 does not"),
         ({"version": 0}, "its version is 0"),
         ({"version": True}, "its version is True"),
         ({"version": "1"}, "its version is '1'"),
         ({"more": 1}, "other entries"),
-        ({"model": 3}, "array 0 belongs to nothing"),
+        ({"content": 3}, "array 0 belongs to nothing"),
     ],
-    ids=range(7),
+    ids=range(9),
 )
 def test_bad_headers(changes, message, edited):
     path = edited(lambda state: state.update(changes))
@@ -184,9 +254,12 @@ def test_bad_headers(changes, message, edited):
         load(path)
 
 
-def test_header_that_is_no_object(members, write_zip):
-    path = write_zip({**members, "state.json": "[]"})
+def test_header_that_is_no_object(write_zip, write_sealed):
+    path = write_zip({"state.json": "[]"})
     with pytest.raises(ValueError, match="its format is not"):
+        load(path)
+    path = write_sealed({"state.json": "[]"})
+    with pytest.raises(ValueError, match="does not list a checksum"):
         load(path)
 
 
@@ -202,9 +275,14 @@ def test_header_that_is_no_object(members, write_zip):
     ],
     ids=["none", "dict", "of scikit-learn"],
 )
-def test_files_of_something_else(model, write_zip):
+def test_files_of_something_else(model, write_zip, write_sealed):
     state = {"format": "clml model", "version": 1, "clml": "0", "model": model}
     path = write_zip({"state.json": json.dumps(state)})
+    with pytest.raises(ValueError, match="it holds no estimator of this library"):
+        load(path)
+    del state["model"]
+    state |= {"version": 2, "content": model, "sha256": []}
+    path = write_sealed({"state.json": json.dumps(state)})
     with pytest.raises(ValueError, match="it holds no estimator of this library"):
         load(path)
 
@@ -225,14 +303,14 @@ def test_class_names_are_never_imported(edited, tmp_path, monkeypatch):
     for name in ("trap", "trap.Trap", "os.system"):
 
         def edit(state, name=name):
-            state["model"]["value"]["class"] = name
+            state["content"]["value"]["class"] = name
 
         with pytest.raises(ValueError, match=f"the class '{name}' is not one"):
             load(edited(edit))
     assert not (tmp_path / "sprung").exists()
 
 
-def test_array_of_objects(members, write_zip):
+def test_array_of_objects(members, write_sealed):
     """Such a member holds a pickle, which must not be opened."""
 
     class Trap:
@@ -241,12 +319,12 @@ def test_array_of_objects(members, write_zip):
 
     file = io.BytesIO()
     np.save(file, np.array([Trap()], dtype=object), allow_pickle=True)
-    path = write_zip({**members, "array0.npy": file.getvalue()})
+    path = write_sealed({**members, "array0.npy": file.getvalue()})
     with pytest.raises(ValueError, match=r"'\|O' is not a type of numbers"):
         load(path)
 
 
-def test_small_files_take_little_memory(members, write_zip, edited):
+def test_small_files_take_little_memory(members, write_sealed, edited):
     """Numbers in a file that ask for much get nothing."""
     huge = 10**12
     header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': ({huge},), }}\n"
@@ -263,10 +341,10 @@ def test_small_files_take_little_memory(members, write_zip, edited):
 
     def one_array_often(state):
         node = {"type": "array", "value": 0}
-        state["model"] = [node] * 10_000
+        state["content"] = [node] * 10_000
 
     writers = [
-        lambda: write_zip({**members, "array0.npy": start + header.encode()}),
+        lambda: write_sealed({**members, "array0.npy": start + header.encode()}),
         lambda: edited(many_layers),
         lambda: edited(many_features),
         lambda: edited(one_array_often),

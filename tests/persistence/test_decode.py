@@ -19,6 +19,7 @@ ARRAYS = {
     "indptr": np.array([0, 1, 2]),
     "decreasing": np.array([0, 3, 2]),
     "short": np.array([0, 2]),
+    "bytes": np.frombuffer(b"PK", dtype=np.uint8),
 }
 
 
@@ -59,6 +60,18 @@ def test_worked_example():
         (typed("dict", [["a"]]), "pairs"),
         (typed("dict", [[1, 2]]), "expected a JSON string"),
         (typed("dict", [["a", 1], ["a", 2]]), "the key 'a' is there twice"),
+        (typed("map", [[1, 2], [1, 3]]), "the key 1 is there twice"),
+        (typed("map", [[1, 2], [1.0, 3]]), "the key 1.0 is there twice"),
+        (typed("map", [[None, 2]]), "a key cannot be of NoneType"),
+        (typed("map", [[[], 2]]), "a key cannot be of list"),
+        (typed("map", [[True, 2]]), "a key cannot be of bool"),
+        (typed("map", [1]), "expected a JSON array"),
+        (typed("bunch", [[1, 2]]), "expected a JSON string"),
+        (typed("same", 0), "there is no estimator 0 before"),
+        (typed("same", -1), "there is no estimator -1 before"),
+        (typed("same", "0"), "there is no estimator '0' before"),
+        (typed("skops", "data"), "what skops wrote must be bytes"),
+        (typed("skops", "bytes"), "what skops wrote is damaged"),
         (typed("classes", [1]), "must be an array"),
         (typed("numpy_str", 1), "expected a JSON string"),
         (typed("scalar", ["<f8"]), "a type and a value"),

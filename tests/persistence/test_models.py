@@ -83,7 +83,7 @@ def test_worked_example(path):
     with zipfile.ZipFile(path) as archive:
         state = json.loads(archive.read("state.json"))
         assert state["format"] == "clml model"
-        assert state["version"] == 1
+        assert state["version"] == 2
         assert state["clml"] == clml.__version__
         assert archive.testzip() is None
     # The arrays are there for anyone who has numpy.
@@ -269,7 +269,7 @@ class Other(CLMLClassifier):
         (GaussianNB(), TypeError, "one of this library, got sklearn"),
         (None, TypeError, "one of this library, got builtins.NoneType"),
         (CLMLClassifier, TypeError, "one of this library, got builtins.type"),
-        (Other(), TypeError, "Other cannot be saved"),
+        (Other(), TypeError, "Other is not a class of this library"),
         (
             CLMLClassifier(losses=("hamming", lambda Y, scores: 0.0)),
             TypeError,

@@ -92,3 +92,13 @@ def test_attribute_that_hides_a_method_is_not_saved():
 def test_bad_dataclasses(name, fields, message):
     with pytest.raises(ValueError, match=message):
         build_dataclass(name, fields)
+
+
+def test_the_folder_of_checkpoints_stays_on_its_machine():
+    estimator = CLMLClassifier(checkpoint="folder", checkpoint_every=5)
+    parts = estimator_parts(estimator)
+    assert "checkpoint" not in parts["parameters"]
+    assert build_estimator("CLMLClassifier", **parts).checkpoint is None
+    parts["parameters"]["checkpoint"] = "elsewhere"
+    with pytest.raises(ValueError, match="has no parameter 'checkpoint'"):
+        build_estimator("CLMLClassifier", **parts)

@@ -6,6 +6,7 @@ from importlib import import_module, util
 import pytest
 from sklearn.base import BaseEstimator
 
+import clml
 from clml import baselines
 from clml.persistence._registry import (
     DATACLASSES,
@@ -29,8 +30,9 @@ def test_dataclasses_exist(name):
     assert is_registered(DATACLASSES, kind)
 
 
-def test_every_baseline_is_registered():
-    assert set(baselines.__all__) <= set(ESTIMATORS)
+def test_every_public_estimator_is_registered():
+    public = [name for name in clml.__all__ if hasattr(getattr(clml, name), "fit")]
+    assert {*public, *baselines.__all__} <= set(ESTIMATORS)
 
 
 def test_subclasses_and_namesakes_are_others():

@@ -214,14 +214,14 @@ def tune(
 ) -> None:
     """Tune the scores of any scikit-learn classifier for several losses at once.
 
-    The model is kept by skops (pip install 'clml[persist]'). Settings of the classifier
-    begin with "estimator__".
+    The classifier in the model is written by skops (pip install 'clml[persist]'). Its
+    settings begin with "estimator__".
 
     \b
     Examples:
-      clml tune emotions --estimator random_forest -o forest.skops
-      clml tune emotions -o forest.skops --set estimator__n_estimators=50 --set cv=3
-      clml tune yeast --estimator sklearn.neighbors:KNeighborsClassifier -o knn.skops
+      clml tune emotions --estimator random_forest -o forest.clml
+      clml tune emotions -o forest.clml --set estimator__n_estimators=50 --set cv=3
+      clml tune yeast --estimator sklearn.neighbors:KNeighborsClassifier -o knn.clml
     """  # noqa: D301  (click reads the character)
     check_output(output, force)
     from .._tuned import LebesgueTunedClassifier

@@ -5,6 +5,7 @@ candidate or each path, and is hundreds of times larger, can live on a device: i
 drawn there, multiplied there, and only vectors cross.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,6 +16,8 @@ from .._torch import find_device, import_torch
 from ._random import Seed, generator_from_state, generator_state, new_generator
 
 __all__ = ["HOST", "Host", "Place", "place_of", "read_device"]
+
+_NAME = re.compile("auto|cpu|cuda(:[0-9]{1,4})?")
 
 
 class Host:
@@ -56,6 +59,10 @@ class Host:
 class Device(Host):
     """A device's memory: matrices are tensors of PyTorch.
 
+    The device is looked for when numbers are first drawn. A run that was stopped can
+    so be read where there is none, to predict with or to be written again: what is
+    put there then stays on the host. Only a run that goes on needs it.
+
     Parameters
     ----------
     name : str
@@ -63,21 +70,41 @@ class Device(Host):
     """
 
     def __init__(self, name: str):
-        self._torch = import_torch()
-        self.device = find_device(name)
-        self.name = name
+        self.name = check_device_name(name)
+        self._found: Any = None
+
+    @property
+    def device(self) -> Any:
+        """The device of PyTorch; ValueError or ImportError if there is none."""
+        if self._found is None:
+            self._found = find_device(self.name)
+        return self._found
+
+    @property
+    def is_there(self) -> bool:
+        """Whether matrices can be put there."""
+        try:
+            return self.device is not None
+        except (ImportError, ValueError):
+            return False
 
     def put(self, array: NDArray) -> Any:
         """Copy an array to the device."""
-        return self._torch.as_tensor(np.ascontiguousarray(array), device=self.device)
+        if not self.is_there:
+            return array
+        torch = import_torch()
+        return torch.as_tensor(np.ascontiguousarray(array), device=self.device)
 
     def get(self, array: Any) -> NDArray:
         """Copy a tensor to the host."""
-        return array.cpu().numpy()
+        return array if isinstance(array, np.ndarray) else array.cpu().numpy()
 
     def empty(self, shape: tuple[int, ...], dtype: type = np.float64) -> Any:
         """Return a tensor whose entries are yet to be written."""
-        return self._torch.empty(shape, dtype=self._kind(dtype), device=self.device)
+        if not self.is_there:
+            return np.empty(shape, dtype)
+        torch = import_torch()
+        return torch.empty(shape, dtype=self._kind(dtype), device=self.device)
 
     def as_single(self, matrix: Any) -> Any:
         """Return a tensor in float32."""
@@ -110,8 +137,8 @@ class Device(Host):
             ) from error
 
     def _kind(self, dtype: type) -> Any:
-        single = np.dtype(dtype) == np.float32
-        return self._torch.float32 if single else self._torch.float64
+        torch = import_torch()
+        return torch.float32 if np.dtype(dtype) == np.float32 else torch.float64
 
 
 class DeviceGenerator:
@@ -125,17 +152,34 @@ class DeviceGenerator:
 
     def standard_normal(self, shape: tuple[int, ...], dtype: type = np.float64) -> Any:
         """Return a tensor of standard normal numbers."""
+        device = self._place.device  # of what is missing, the first to be told
         torch = import_torch()
         words = np.random.SeedSequence([self.seed, self.n_draws]).generate_state(2)
-        source = torch.Generator(device=self._place.device)
+        source = torch.Generator(device=device)
         source.manual_seed(int(words[0]) << 31 | int(words[1]) >> 1)
         self.n_draws += 1
         return torch.randn(
             shape,
             generator=source,
             dtype=self._place._kind(dtype),
-            device=self._place.device,
+            device=device,
         )
+
+
+def check_device_name(name: Any) -> str:
+    """Return a name that a device can have, there or not.
+
+    Examples
+    --------
+    >>> from clml.evolution._place import check_device_name
+    >>> check_device_name("cuda:1")
+    'cuda:1'
+    """
+    if not isinstance(name, str) or _NAME.fullmatch(name) is None:
+        raise ValueError(
+            f"device must be 'auto', 'cpu', 'cuda' or 'cuda:<number>', got {name!r}."
+        )
+    return name
 
 
 Place = Host

@@ -2,16 +2,22 @@
 
 Members are stored, not compressed. What comes out of a file is then never larger than
 the file, and weights hardly shrink anyway.
+
+Every byte that is read is covered by SHA-256: the JSON text lists the digests of the
+arrays, and the comment of the archive holds the digest of the text. Archives without a
+comment are of the first version of the format, which had the checksums of zip alone.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import math
 import os
+import re
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -21,6 +27,9 @@ from .._atomic import atomic_path, check_place, sync_folder
 from ._npy import read_array, write_array
 
 _STATE = "state.json"
+_DIGESTS = "sha256"
+_DIGEST = re.compile("[0-9a-f]{64}")
+_COMMENT = re.compile(b"sha256 of state.json: ([0-9a-f]{64})")
 # Parsed JSON takes some 25 times its text.
 _LONGEST_STATE = 64 * 2**20
 # Room for the header of an array: decides only whether a member needs ZIP64.
@@ -31,31 +40,71 @@ def _array_name(index: int) -> str:
     return f"array{index}.npy"
 
 
-def write_container(path: Path, state: Any, arrays: Sequence[NDArray]) -> None:
+def write_container(
+    path: Path, state: Mapping[str, Any], arrays: Sequence[NDArray]
+) -> None:
     """Write a file whole or not at all, even on Ctrl-C.
 
     The same state and arrays give the same bytes.
     """
-    text = json.dumps(state, allow_nan=False).encode("ascii")
-    if len(text) > _LONGEST_STATE:
+    # All digests have one length: this text is as long as the one to come.
+    n_bytes = len(_state_text(state, ["0" * 64] * len(arrays)))
+    if n_bytes > _LONGEST_STATE:
         raise ValueError(
-            f"What is not in arrays takes {len(text):,} bytes, more than the "
+            f"What is not in arrays takes {n_bytes:,} bytes, more than the "
             f"{_LONGEST_STATE:,} that a file may hold."
         )
     check_place(path)
     with atomic_path(path) as temporary:
         with open(temporary, "xb") as file:
             with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+                digests = [
+                    _write_member(archive, _array_name(index), array)
+                    for index, array in enumerate(arrays)
+                ]
+                text = _state_text(state, digests)
                 # Members without a date of their own: ZipInfo has a fixed one.
                 archive.writestr(zipfile.ZipInfo(_STATE), text)
-                for index, array in enumerate(arrays):
-                    info = zipfile.ZipInfo(_array_name(index))
-                    info.file_size = array.nbytes + _HEADER_ROOM
-                    with archive.open(info, "w") as member:
-                        write_array(member, array)
+                digest = hashlib.sha256(text).hexdigest()
+                archive.comment = f"sha256 of {_STATE}: {digest}".encode("ascii")
             file.flush()
             os.fsync(file.fileno())
     sync_folder(path.parent)
+
+
+def _state_text(state: Mapping[str, Any], digests: Sequence[str]) -> bytes:
+    return json.dumps({**state, _DIGESTS: digests}, allow_nan=False).encode("ascii")
+
+
+def _write_member(archive: zipfile.ZipFile, name: str, array: NDArray) -> str:
+    """Write an array; return the digest of what was written."""
+    info = zipfile.ZipInfo(name)
+    info.file_size = array.nbytes + _HEADER_ROOM
+    with archive.open(info, "w") as member:
+        hashed = _Hashed(member)
+        write_array(hashed, array)  # type: ignore[arg-type]
+    return hashed.digest
+
+
+class _Hashed:
+    """A file that hashes what is read or written."""
+
+    def __init__(self, file: IO[bytes]):
+        self._file = file
+        self._hash = hashlib.sha256()
+
+    def read(self, size: int) -> bytes:
+        content = self._file.read(size)
+        self._hash.update(content)
+        return content
+
+    def write(self, content: bytes) -> int:
+        self._hash.update(content)
+        return self._file.write(content)
+
+    @property
+    def digest(self) -> str:
+        return self._hash.hexdigest()
 
 
 class Container:
@@ -65,6 +114,12 @@ class Container:
     ----------
     file : binary file
         Untrusted. What is wrong with it raises ValueError or one of ``DAMAGE``.
+
+    Attributes
+    ----------
+    has_checksums : bool
+        Whether the file says what its members must hash to. The state is then to be
+        read before the arrays.
     """
 
     #: What zipfile raises, apart from ValueError, for files that are no zip archives.
@@ -82,18 +137,25 @@ class Container:
             self._archive.infolist(), file.seek(0, io.SEEK_END)
         )
         self._untaken = set(range(len(self._infos) - 1))
+        self.has_checksums = bool(self._archive.comment)
+        self._digests: list[str] | None = None
 
     def state(self) -> Any:
-        """Return what the JSON text says."""
+        """Return what the JSON text says, without the checksums."""
         if self._infos[_STATE].file_size > _LONGEST_STATE:
             raise ValueError(f"{_STATE} has more than {_LONGEST_STATE:,} bytes")
-        text = self._archive.read(self._infos[_STATE]).decode("ascii")
-        return json.loads(
-            text,
+        text = self._archive.read(self._infos[_STATE])
+        if self.has_checksums:
+            _check_comment(self._archive.comment, text)
+        state = json.loads(
+            text.decode("ascii"),
             object_pairs_hook=_unique_keys,
             parse_constant=_refuse_constant,
             parse_float=_finite,
         )
+        if self.has_checksums:
+            self._digests = _take_digests(state, len(self._infos) - 1)
+        return state
 
     def take(self, index: Any) -> NDArray:
         """Return an array by its number; a second time is an error.
@@ -103,14 +165,38 @@ class Container:
         if type(index) is not int or index not in self._untaken:
             raise ValueError(f"there is no array {index!r}, or it is used twice")
         self._untaken.remove(index)
-        info = self._infos[_array_name(index)]
+        name = _array_name(index)
+        info = self._infos[name]
         with self._archive.open(info) as member:
-            return read_array(member, info.file_size)
+            hashed = _Hashed(member)
+            array = read_array(hashed, info.file_size)  # type: ignore[arg-type]
+        if self._digests is not None and hashed.digest != self._digests[index]:
+            raise ValueError(f"the checksum of {name} is wrong: the file was changed")
+        return array
 
     def check_all_taken(self) -> None:
         """Refuse a file with arrays that belong to nothing."""
         if self._untaken:
             raise ValueError(f"array {min(self._untaken)} belongs to nothing")
+
+
+def _check_comment(comment: bytes, text: bytes) -> None:
+    found = _COMMENT.fullmatch(comment)
+    if found is None:
+        raise ValueError("the comment of the archive is not a checksum")
+    if hashlib.sha256(text).hexdigest().encode("ascii") != found[1]:
+        raise ValueError(f"the checksum of {_STATE} is wrong: the file was changed")
+
+
+def _take_digests(state: Any, n_arrays: int) -> list[str]:
+    digests = state.pop(_DIGESTS, None) if isinstance(state, dict) else None
+    if (
+        not isinstance(digests, list)
+        or len(digests) != n_arrays
+        or not all(isinstance(d, str) and _DIGEST.fullmatch(d) for d in digests)
+    ):
+        raise ValueError(f"{_STATE} does not list a checksum for each array")
+    return digests
 
 
 def _check_members(

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.utils import Bunch
 
 from .._multilabel import LabelClasses
 from ._encode import DEEPEST
 from ._npy import is_number, plain_dtype
 from ._objects import build_dataclass, build_estimator
 from ._random import random_state_from
+from ._skops import load_foreign
 
 _FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 _LARGEST_LENGTH = 2**63 - 1
@@ -28,6 +30,13 @@ def _check_keys(node: Any, *keys: str) -> None:
 def _check_list(node: Any) -> list[Any]:
     if not isinstance(node, list):
         raise ValueError(f"expected a JSON array, got {type(node).__name__}")
+    return node
+
+
+def _check_pairs(node: Any) -> list[Any]:
+    for item in _check_list(node):
+        if len(_check_list(item)) != 2:
+            raise ValueError("expected pairs of a key and a value")
     return node
 
 
@@ -51,6 +60,9 @@ class Decoder:
     ----------
     take_array : callable
         Returns an array by its number; ValueError if there is none.
+    trusted : collection of str, default=()
+        Types that objects of other libraries may be made of, beside those of the
+        packages that are accepted.
 
     Examples
     --------
@@ -59,13 +71,19 @@ class Decoder:
     [1, (0.5, None)]
     """
 
-    def __init__(self, take_array: Callable[[Any], NDArray]):
+    def __init__(
+        self, take_array: Callable[[Any], NDArray], trusted: Collection[str] = ()
+    ):
         self._take_array = take_array
+        self._trusted = trusted
         self._depth = 0
+        self._estimators: list[Any] = []
         self._readers: dict[str, Callable[[Any], Any]] = {
             "float": _float,
             "tuple": lambda node: tuple(self._list(node)),
             "dict": self._items,
+            "map": self._pairs,
+            "bunch": self._bunch,
             "classes": self._classes,
             "numpy_str": lambda node: np.str_(_check_text(node)),
             "scalar": _scalar,
@@ -75,6 +93,8 @@ class Decoder:
             "csr_array": lambda node: self._csr(node, sp.csr_array),
             "random_state": lambda node: random_state_from(self._items(node)),
             "estimator": self._estimator,
+            "skops": self._foreign,
+            "same": self._same,
             "dataclass": self._dataclass,
         }
 
@@ -102,15 +122,23 @@ class Decoder:
         return [self.decode(item) for item in _check_list(node)]
 
     def _items(self, node: Any) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for item in _check_list(node):
-            if len(_check_list(item)) != 2:
-                raise ValueError("expected pairs of a key and a value")
-            key = _check_text(item[0])
+        return self._pairs([[_check_text(k), v] for k, v in _check_pairs(node)])
+
+    def _pairs(self, node: Any) -> dict[Any, Any]:
+        found: dict[Any, Any] = {}
+        for item in _check_pairs(node):
+            key = self.decode(item[0])
+            if type(key) not in (str, int, float):
+                raise ValueError(f"a key cannot be of {type(key).__name__}")
             if key in found:
                 raise ValueError(f"the key {key!r} is there twice")
             found[key] = self.decode(item[1])
         return found
+
+    def _bunch(self, node: Any) -> Bunch:
+        bunch = Bunch()
+        bunch.update(self._items(node))
+        return bunch
 
     def _classes(self, node: Any) -> LabelClasses:
         classes = LabelClasses(self._list(node))
@@ -140,7 +168,20 @@ class Decoder:
     def _estimator(self, node: Any) -> Any:
         _check_keys(node, "class", "parameters", "attributes")
         parts = (self._items(node[part]) for part in ("parameters", "attributes"))
-        return build_estimator(node["class"], *parts)
+        self._estimators.append(build_estimator(node["class"], *parts))
+        return self._estimators[-1]
+
+    def _foreign(self, node: Any) -> Any:
+        content = self._take_array(node)
+        if content.dtype != np.uint8 or content.ndim != 1:
+            raise ValueError("what skops wrote must be bytes")
+        self._estimators.append(load_foreign(content.tobytes(), self._trusted))
+        return self._estimators[-1]
+
+    def _same(self, node: Any) -> Any:
+        if type(node) is not int or not 0 <= node < len(self._estimators):
+            raise ValueError(f"there is no estimator {node!r} before")
+        return self._estimators[node]
 
     def _dataclass(self, node: Any) -> Any:
         _check_keys(node, "class", "fields")

@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.utils import Bunch
 
 from .._multilabel import LabelClasses
 from ._npy import is_number, is_plain
 from ._objects import dataclass_parts, estimator_parts
 from ._random import random_state_values
 from ._registry import DATACLASSES, ESTIMATORS, is_registered
+from ._skops import dump_foreign, is_foreign
 
 #: Values within values; a file that goes deeper is not one of ours.
 DEEPEST = 50
@@ -30,7 +32,8 @@ def _typed(name: str, value: Any) -> dict[str, Any]:
 class Encoder:
     """Turns values into JSON and collects their arrays.
 
-    Classes are compared exactly: what a subclass adds would be lost.
+    Classes are compared exactly: what a subclass adds would be lost. Estimators that
+    are met again, such as a fitted one by its name, are one again when decoded.
 
     Attributes
     ----------
@@ -50,6 +53,8 @@ class Encoder:
     def __init__(self) -> None:
         self.arrays: list[NDArray] = []
         self._depth = 0
+        # With the estimators themselves: the id of one that is gone is used again.
+        self._estimators: dict[int, tuple[int, Any]] = {}
 
     def encode(self, value: Any) -> Any:
         """Return the JSON of a value; TypeError for what cannot be saved."""
@@ -71,7 +76,11 @@ class Encoder:
         if kind is tuple:
             return _typed("tuple", self._list(value))
         if kind is dict:
-            return _typed("dict", self._items(value))
+            if all(type(key) is str for key in value):
+                return _typed("dict", self._items(value))
+            return _typed("map", self._pairs(value))
+        if kind is Bunch:
+            return _typed("bunch", self._items(value))
         if kind is LabelClasses:
             return _typed("classes", self._list(value))
         if isinstance(value, np.generic):
@@ -82,9 +91,8 @@ class Encoder:
             return self._csr(value)
         if kind is np.random.RandomState:
             return _typed("random_state", self._items(random_state_values(value)))
-        if is_registered(ESTIMATORS, kind):
-            parts = estimator_parts(value)
-            return _typed("estimator", self._object(kind.__name__, parts))
+        if is_registered(ESTIMATORS, kind) or is_foreign(value):
+            return self._estimator(value)
         if is_registered(DATACLASSES, kind):
             parts = dataclass_parts(value)
             return _typed("dataclass", self._object(kind.__name__, parts))
@@ -95,11 +103,29 @@ class Encoder:
     def _list(self, values: Any) -> list[Any]:
         return [self.encode(value) for value in values]
 
-    def _items(self, values: dict[Any, Any]) -> list[Any]:
-        for key in values:
-            if type(key) is not str:
-                raise TypeError(f"the keys of a dict must be str, got {key!r}")
+    def _items(self, values: dict[str, Any]) -> list[Any]:
         return [[key, self.encode(value)] for key, value in values.items()]
+
+    def _pairs(self, values: dict[Any, Any]) -> list[Any]:
+        for key in values:
+            if type(key) not in (str, int, float) or key != key:
+                raise TypeError(
+                    f"the keys of a dict must be str or numbers, got {key!r}"
+                )
+        return [[self.encode(k), self.encode(v)] for k, v in values.items()]
+
+    def _estimator(self, value: Any) -> Any:
+        if id(value) in self._estimators:
+            return _typed("same", self._estimators[id(value)][0])
+        kind = type(value)
+        if is_registered(ESTIMATORS, kind):
+            parts = estimator_parts(value)
+            node = _typed("estimator", self._object(kind.__name__, parts))
+        else:
+            content = np.frombuffer(dump_foreign(value), dtype=np.uint8)
+            node = _typed("skops", self._array(content)["value"])
+        self._estimators[id(value)] = (len(self._estimators), value)
+        return node
 
     def _object(self, name: str, parts: dict[str, dict[str, Any]]) -> Any:
         node: dict[str, Any] = {"class": name}

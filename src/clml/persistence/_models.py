@@ -2,33 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 from .._multilabel import MultiLabelMixin
 from .._paths import PathLike, fail
-from .._version import __version__
-from ._container import Container, write_container
-from ._decode import Decoder
-from ._encode import Encoder
+from ._file import FileKind, read_file, write_file
+from ._registry import ESTIMATORS, is_registered
 
-_FORMAT = "clml model"
-#: Raised when files change such that older versions of this module misread them.
-_VERSION = 1
+
+def _unchanged(node: Any) -> Any:
+    """Version 2 has checksums around the content of version 1."""
+    return node
+
+
+MODEL_FILE = FileKind(
+    "clml model", version=2, migrations={1: _unchanged}, first_with_checksums=2
+)
 
 
 def save(estimator: Any, path: PathLike) -> None:
     """Write an estimator of this library to a file.
 
     The file is a zip archive of a JSON text and one ``.npy`` member an array, without
-    pickle. It is written under another name and then renamed: after an error or
-    Ctrl-C, what was there before is still there.
+    pickle, all covered by SHA-256. It is written under another name and then renamed:
+    after an error or Ctrl-C, what was there before is still there.
 
     Parameters
     ----------
-    estimator : CLMLClassifier or estimator of clml.baselines
-        Fitted or not. Not saved are callbacks, metadata requests, and the search that
-        ``warm_start`` would continue: the loaded estimator starts a new one.
+    estimator : estimator of this library
+        Fitted or not. Not saved are callbacks, metadata requests, the folder of
+        checkpoints, and the search that ``warm_start`` would continue: the loaded
+        estimator starts a new one. Learners of other libraries, which :class:`~clml.LebesgueTunedClassifier` and
+        :class:`~clml.LebesgueStackingClassifier` hold, are written by skops (extra
+        ``persist``).
     path : str or path
         The file, of any suffix. One that exists is replaced, a link too.
 
@@ -39,6 +47,10 @@ def save(estimator: Any, path: PathLike) -> None:
         cannot be saved: functions, objects such as losses of one's own.
     ValueError
         If a parameter is invalid, or the estimator is fitted in part.
+    ImportError
+        If it holds learners of other libraries and skops is not installed.
+    OSError
+        If the file cannot be written.
 
     See Also
     --------
@@ -66,34 +78,33 @@ def save(estimator: Any, path: PathLike) -> None:
             "Of a Pipeline save the last step here, and the steps before it by other "
             "means."
         )
-    encoder = Encoder()
-    try:
-        model = encoder.encode(estimator)
-    except (TypeError, ValueError) as error:
-        # An invalid parameter is both for scikit-learn.
-        kind = ValueError if isinstance(error, ValueError) else TypeError
-        reason = str(error).removesuffix(".")
-        raise kind(f"estimator cannot be saved: {reason}.") from error
-    state = {
-        "format": _FORMAT,
-        "version": _VERSION,
-        "clml": __version__,
-        "model": model,
-    }
-    write_container(Path(path), state, encoder.arrays)
+    kind = type(estimator)
+    if not is_registered(ESTIMATORS, kind):
+        raise TypeError(
+            f"The model cannot be saved: {kind.__module__}.{kind.__qualname__} is not "
+            "a class of this library, and what it adds to one would be lost."
+        )
+    write_file(Path(path), MODEL_FILE, estimator)
 
 
-def load(path: PathLike) -> Any:
+def load(path: PathLike, trusted: Collection[str] = ()) -> Any:
     """Read an estimator from a file that ``save`` wrote.
 
     The file is not trusted. Nothing in it is executed, and it says by a name which of
     a fixed list of classes to build. What it takes in memory is bounded by its size:
     members must not be compressed, their sizes must add up to no more than the file,
-    and each array is used once.
+    and each array is used once. Checksums tell damage, not who wrote the file.
+
+    Learners of other libraries are read by skops. Classes of this library,
+    scikit-learn, NumPy and SciPy are accepted. Their code, that of decision trees
+    apart, trusts its arrays: a file from a stranger can still end the process.
 
     Parameters
     ----------
     path : str or path
+    trusted : collection of str, default=()
+        Further types that learners may be made of, by their full names. They could
+        run any code: name them only if you know where the file comes from.
 
     Returns
     -------
@@ -103,8 +114,8 @@ def load(path: PathLike) -> Any:
     Raises
     ------
     ValueError
-        If the file is damaged, of another kind or of a newer version, or what it holds
-        does not fit together.
+        If the file is damaged, of another kind or of a newer version, if what it holds
+        does not fit together, or if it holds types that are not trusted.
     OSError
         If the file cannot be opened.
 
@@ -112,31 +123,9 @@ def load(path: PathLike) -> Any:
     --------
     save
     """
-    with open(path, "rb") as file:
-        try:
-            container = Container(file)
-            decoder = Decoder(container.take)
-            estimator = decoder.decode(_model_node(container.state()))
-            container.check_all_taken()
-            if not isinstance(estimator, MultiLabelMixin):
-                raise ValueError("it holds no estimator of this library")
-        except (ValueError, *Container.DAMAGE) as error:
-            reason = str(error).removesuffix(".")
-            raise fail(path, f"no model could be read: {reason}.") from error
-    return estimator
-
-
-def _model_node(state: Any) -> Any:
-    if not isinstance(state, dict) or state.get("format") != _FORMAT:
-        raise ValueError(f"its format is not {_FORMAT!r}")
-    version = state.get("version")
-    if type(version) is not int or version < 1:
-        raise ValueError(f"its version is {version!r}, not a number from 1 on")
-    if version > _VERSION:
-        raise ValueError(
-            f"it was written by clml {state.get('clml')!r} in version {version} of "
-            f"the format, and this clml {__version__} reads up to {_VERSION}"
+    estimator = read_file(Path(path), MODEL_FILE, trusted)
+    if not isinstance(estimator, MultiLabelMixin):
+        raise fail(
+            path, "no model could be read: it holds no estimator of this library."
         )
-    if set(state) != {"format", "version", "clml", "model"}:
-        raise ValueError("it has other entries than models have")
-    return state["model"]
+    return estimator

@@ -15,6 +15,8 @@ ESTIMATORS: Mapping[str, str] = {
     "GaussianNB": "sklearn.naive_bayes",
     "GaussianNBChain": "clml.baselines._naive_bayes",
     "GaussianNBRelevance": "clml.baselines._naive_bayes",
+    "LebesgueStackingClassifier": "clml._stacking",
+    "LebesgueTunedClassifier": "clml._tuned",
     "MLPRelevanceClassifier": "clml.baselines._mlp",
     "MLkNNClassifier": "clml.baselines._mlknn",
 }

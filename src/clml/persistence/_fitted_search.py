@@ -1,0 +1,136 @@
+"""What a Lebesgue search leaves: the front, who predicts, networks, maps, learners."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+from sklearn.utils import Bunch
+
+from .._front import ParetoFront
+from ..network import Layout, Scaling
+from ._checks import check_array, check_history, find, find_a, require
+
+
+def check_clml(estimator: Any, lengths: dict[str, int]) -> None:
+    """Check a CLMLClassifier: its networks, and what the search found."""
+    candidate = _check_weights(estimator, lengths)
+    layout = find_a(Layout, estimator, "layout_")
+    find_a(Scaling, estimator, "scaling_")
+    # Sizes of as many layers as a file says would take any amount of memory.
+    require(
+        bool not in map(type, vars(layout).values())
+        and layout.n_layers < lengths["n"]
+        and layout.size == lengths["n"]
+        and (layout.n_features, layout.n_labels) == (lengths["D"], lengths["K"]),
+        f"{layout} does not fit theta_, the features and labels",
+    )
+    alternatives = find_a(dict, estimator, "_alternatives")
+    require(set(alternatives) == {"final", "mean"}, "_alternatives is not complete")
+    _check_found(estimator, candidate, lengths)
+
+
+def _check_weights(estimator: Any, lengths: dict[str, int]) -> int:
+    """Check what networks are made of; return the size of a candidate of the front.
+
+    Candidates are networks, or, with members, maps: scales and biases of the labels.
+    """
+    network: tuple[str | int, ...] = ("n",)
+    candidate: str | int = "n"
+    if hasattr(estimator, "networks_"):
+        networks = estimator.networks_
+        check_array("networks_", networks, "f", ("members", "n"), lengths)
+        require(lengths["members"] > 0, "networks_ holds no members")
+        network = ("n",) if lengths["members"] == 1 else ("members", "n")
+        candidate = 2 * lengths["K"]
+        for name in ("shrinkage_", "shift_"):
+            find_a(Real, estimator, name)
+    theta = find(estimator, "theta_")
+    check_array("theta_", theta, "f", network, lengths)
+    maps = find(estimator, "front_.theta")
+    check_array("front_.theta", maps, "f", ("m", candidate), lengths)
+    return int(maps.shape[1])
+
+
+def check_tuned(estimator: Any, lengths: dict[str, int]) -> None:
+    """Check a LebesgueTunedClassifier: its learner, and the map of its scores."""
+    learner = find(estimator, "estimator_")
+    _check_learner("estimator_", learner, lengths)
+    _check_map(estimator, 1, lengths)
+
+
+def check_stacking(estimator: Any, lengths: dict[str, int]) -> None:
+    """Check a LebesgueStackingClassifier: its learners, and the map of their scores."""
+    learners = find_a(list, estimator, "estimators_")
+    require(len(learners) > 0, "estimators_ holds no learners")
+    for i, learner in enumerate(learners):
+        _check_learner(f"estimators_[{i}]", learner, lengths)
+    named = find_a(Bunch, estimator, "named_estimators_")
+    require(
+        list(map(id, named.values())) == list(map(id, learners)),
+        "named_estimators_ are others than estimators_",
+    )
+    _check_map(estimator, len(learners), lengths)
+
+
+def _check_learner(path: str, learner: Any, lengths: dict[str, int]) -> None:
+    # Some have no scores of their own but those of their estimators of each label.
+    scores = ("decision_function", "predict_proba", "estimators_")
+    require(
+        not isinstance(learner, type) and any(hasattr(learner, s) for s in scores),
+        f"{path} is no fitted learner",
+    )
+    # Text has no columns, and then neither has the learner to have as many.
+    n_features = getattr(learner, "n_features_in_", None)
+    require(
+        n_features is None or n_features == lengths.get("D", n_features),
+        f"{path} was fitted on {n_features} features",
+    )
+
+
+def _check_map(estimator: Any, n_learners: int, lengths: dict[str, int]) -> None:
+    """Check the maps, each of weights and then biases."""
+    n_labels = lengths["K"]
+    mixing = find_a(bool, estimator, "_mixing")
+    require(not mixing or n_learners == 1, "the scores of several learners are mixed")
+    size = ((n_labels if mixing else n_learners) + 1) * n_labels
+    check_array("theta_", find(estimator, "theta_"), "f", (size,), lengths)
+    maps = find(estimator, "front_.theta")
+    check_array("front_.theta", maps, "f", ("m", size), lengths)
+    for name in ("shrinkage_", "shift_"):
+        find_a(Real, estimator, name)
+    path = find_a(dict, estimator, "shrinkage_path_")
+    require(
+        all(isinstance(value, Real) for value in path.values()),
+        "shrinkage_path_ holds other values than numbers",
+    )
+    names = set(find_a(dict, estimator, "_alternatives"))
+    # What nothing was evolved for has no distribution that would have a mean.
+    require(names in (set(), {"final", "mean"}), "_alternatives is not complete")
+    _check_found(estimator, size, lengths)
+
+
+def _check_found(estimator: Any, candidate: int, lengths: dict[str, int]) -> None:
+    """Check what a search found, whatever its candidates stand for."""
+    front = find_a(ParetoFront, estimator, "front_")
+    require(
+        isinstance(front.loss_names, tuple)
+        and all(type(name) is str for name in front.loss_names),
+        "front_.loss_names are not names",
+    )
+    find_a(Real, estimator, "temperature_")
+    check_history(estimator)
+    alternatives = find_a(dict, estimator, "_alternatives")
+    for name, pair in alternatives.items():
+        require(
+            isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[1], Real),
+            f"_alternatives has no weights and temperature of {name}",
+        )
+        check_array(f"weights of {name}", pair[0], "f", (candidate,), lengths)
+    chosen = find_a((str, Integral), estimator, "incumbent_")
+    require(
+        chosen in alternatives
+        if isinstance(chosen, str)
+        else 0 <= chosen < len(front.losses),
+        f"incumbent_ is {chosen!r}, which is no model of the run",
+    )

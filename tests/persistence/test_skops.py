@@ -1,0 +1,273 @@
+"""What skops wrote is not trusted: what it may hold, and what is refused."""
+
+import io
+import json
+import sys
+import tracemalloc
+import types
+import zipfile
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import KFold
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+
+from clml import LebesgueTunedClassifier
+from clml.baselines import GaussianNBRelevance, MLkNNClassifier
+from clml.persistence import load
+from clml.persistence._skops import (
+    UntrustedTypesError,
+    dump_foreign,
+    is_acceptable,
+    is_foreign,
+    load_foreign,
+    strangers_within,
+)
+
+skops = pytest.importorskip("skops.io", reason="other learners are kept by skops")
+
+
+@pytest.fixture
+def stranger():
+    """A class of a module that is none of the packages."""
+    module = types.ModuleType("stranger")
+    kind = type("Mine", (KNeighborsClassifier,), {"__module__": "stranger"})
+    module.Mine = kind
+    sys.modules["stranger"] = module
+    yield kind
+    del sys.modules["stranger"]
+
+
+def archive_of(members, compression=zipfile.ZIP_STORED):
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", compression) as archive:
+        for name, value in members.items():
+            archive.writestr(name, value)
+    return content.getvalue()
+
+
+def members_of(content):
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def test_worked_example(small_data):
+    X, Y = small_data
+    forest = RandomForestClassifier(5, random_state=0).fit(X, Y)
+    content = dump_foreign(forest)
+    found = load_foreign(content)
+    assert np.array_equal(found.predict(X), forest.predict(X))
+    assert strangers_within(content) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (LogisticRegression(), True),
+        (make_pipeline(TfidfVectorizer(), LogisticRegression()), True),
+        (KFold(2), True),
+        (LogisticRegression, False),
+        ("text", False),  # which has a method split
+        (len, False),
+        (None, False),
+    ],
+    ids=str,
+)
+def test_what_skops_writes(value, expected):
+    assert is_foreign(value) is expected
+
+
+def test_what_skops_cannot_write():
+    with pytest.raises(TypeError, match=r"LogisticRegression cannot be saved by skops"):
+        dump_foreign(LogisticRegression(C=(i for i in range(3))))
+
+
+def test_other_types_must_be_named(small_data, tmp_path, stranger):
+    X, Y = small_data
+    settings = {"max_epochs": 2, "shrinkage": 0.5, "cv": 2, "random_state": 0}
+    model = LebesgueTunedClassifier(stranger(), **settings).fit(X, Y)
+    path = tmp_path / "model.clml"
+    model.save(path)
+    message = r"model\.clml: .*\['stranger\.Mine'\], which .* trusted=\['stranger.Mine"
+    for trusted in ((), ["stranger.Other"]):
+        with pytest.raises(ValueError, match=message) as found:
+            load(path, trusted)
+        assert isinstance(found.value.__cause__, UntrustedTypesError)
+    loaded = load(path, trusted=["stranger.Mine"])
+    assert isinstance(loaded.estimator_, stranger)
+    assert np.array_equal(loaded.predict_proba(X), model.predict_proba(X))
+
+
+def test_nothing_is_built_of_what_is_not_trusted(stranger):
+    content = dump_foreign(stranger())
+    stranger.__setstate__ = lambda self, state: pytest.fail("it was built")
+    with pytest.raises(UntrustedTypesError):
+        load_foreign(content)
+
+
+@pytest.mark.parametrize(
+    ("name", "acceptable"),
+    [
+        ("clml._tuned.LebesgueTunedClassifier", True),
+        ("sklearn.tree._tree.Tree", True),
+        ("os.system", False),
+        ("builtins.eval", False),
+        ("sklearnish.Tree", False),
+        ("numpy.testing.TestCase", False),
+        ("numpy.load", False),  # a function
+        ("clml.cli.Path", False),  # a class from elsewhere
+        ("clml.__main__.main", False),  # importing it would run the command
+        ("sklearn.absent.Thing", False),
+        ("numpy", False),
+        ("", False),
+    ],
+)
+def test_what_a_file_may_hold(name, acceptable):
+    assert is_acceptable(name) is acceptable
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"PK\x03\x04",
+        b"text",
+        archive_of({}),
+        archive_of({"schema.json": ""}),
+        archive_of({"schema.json": "{}"}),
+        archive_of({"schema.json": "[]"}),
+        archive_of({"schema.json": '{"__loader__": 1}'}),
+        archive_of({"schema.json": "[" * 100_000}),
+    ],
+    ids=range(9),
+)
+def test_damaged(content):
+    with pytest.raises(ValueError, match="what skops wrote is damaged"):
+        load_foreign(content)
+
+
+def test_every_flipped_byte_is_refused_or_a_learner(small_data):
+    X, Y = small_data
+    content = dump_foreign(LogisticRegression().fit(X, Y[:, 0]))
+    for place in np.random.default_rng(0).integers(len(content), size=150):
+        damaged = bytearray(content)
+        damaged[place] ^= 0x55
+        try:
+            load_foreign(bytes(damaged))
+        except ValueError as error:  # UntrustedTypesError is one
+            assert str(error)
+
+
+def huge_array(shape):
+    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}\n"
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode()
+
+
+def spaces():
+    return b" " * (65 << 20)
+
+
+def deflated(members):
+    return archive_of(members, zipfile.ZIP_DEFLATED)
+
+
+def one_array_often():
+    file = io.BytesIO()
+    np.save(file, np.zeros(100_000))
+    schema = [{"type": "numpy", "file": "a.npy"}] * 1000
+    return archive_of({"schema.json": json.dumps(schema), "a.npy": file.getvalue()})
+
+
+def many_nested_members():
+    """Twenty arrays of 4 MB, of which each alone would do."""
+    array = huge_array((2**19,)) + bytes(2**22)
+    members = {f"{i}.npz": deflated({"a.npy": array}) for i in range(20)}
+    return archive_of({"schema.json": "{}", **members})
+
+
+def with_member(name, content):
+    return archive_of({"schema.json": "{}", name: content})
+
+
+HUGE = huge_array((10**12,))
+OBJECTS = huge_array("(1,)").replace(b"<f8", b"|O8") + bytes(8)
+BOMBS = {
+    "schema": (
+        lambda: deflated({"schema.json": spaces()}),
+        "schema.json has more than",
+    ),
+    "member": (
+        lambda: deflated({"schema.json": "{}", "a": spaces()}),
+        "it would take 68,157,442 bytes, more than 67,108,864",
+    ),
+    "nested member": (
+        lambda: with_member("a.npz", deflated({"data.npy": spaces()})),
+        "it would take 68,157,440 bytes",
+    ),
+    "many nested members": (many_nested_members, "it would take 83,"),
+    "shape": (
+        lambda: with_member("a.npy", HUGE),
+        r"array of shape \(1000000000000,\) .* does not take the 0 bytes",
+    ),
+    "nested shape": (
+        lambda: with_member("a.npz", archive_of({"a.npy": HUGE})),
+        r"array of shape \(1000000000000,\) .* does not take the 0 bytes",
+    ),
+    "mentioned often": (one_array_often, "it would take 800,128,000 bytes"),
+    "objects": (lambda: with_member("a.npy", OBJECTS), "type object does not take"),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_small_files_take_little_memory(name):
+    make, message = BOMBS[name]
+    content = make()
+    assert len(content) < 1e6
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match=f"damaged: .*{message}"):
+            load_foreign(content)
+        assert tracemalloc.get_traced_memory()[1] < 30e6
+    finally:
+        tracemalloc.stop()
+
+
+def test_sparse_members_come_back(small_data):
+    """They are archives within the archive, compressed."""
+    X, Y = small_data
+    near = KNeighborsClassifier(3, algorithm="brute").fit(sp.csr_matrix(X), Y)
+    content = dump_foreign(near)
+    assert any(name.endswith(".npz") for name in members_of(content))
+    assert np.array_equal(load_foreign(content).predict(X), near.predict(X))
+
+
+def test_estimators_of_this_library_are_checked_wherever_they_are(small_data):
+    X, Y = small_data
+    inner = MLkNNClassifier(n_neighbors=3).fit(X, Y)
+    pipeline = make_pipeline(KNeighborsClassifier(), inner)
+    assert load_foreign(dump_foreign(pipeline)).steps[-1][1].n_labels_ == 4
+    inner.log_odds_ = inner.log_odds_[:, :1]
+    with pytest.raises(ValueError, match="has shape"):
+        load_foreign(dump_foreign(pipeline))
+
+
+def test_without_skops(small_data, tmp_path, monkeypatch):
+    """Only learners of other libraries need it, in files and out of them."""
+    X, Y = small_data
+    settings = {"max_epochs": 2, "shrinkage": 0.5, "cv": 2, "random_state": 0}
+    model = LebesgueTunedClassifier(KNeighborsClassifier(), **settings).fit(X, Y)
+    ours = LebesgueTunedClassifier(GaussianNBRelevance(), **settings).fit(X, Y)
+    model.save(tmp_path / "before")
+    monkeypatch.setitem(sys.modules, "skops.io", None)
+    with pytest.raises(ImportError, match=r"pip install 'clml\[persist\]'"):
+        model.save(tmp_path / "model")
+    with pytest.raises(ImportError, match=r"pip install 'clml\[persist\]'"):
+        load(tmp_path / "before")
+    ours.save(tmp_path / "ours")
+    assert np.array_equal(load(tmp_path / "ours").predict(X), ours.predict(X))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["before", "ours"]
