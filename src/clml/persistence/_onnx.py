@@ -1,0 +1,156 @@
+"""A fitted classifier as an ONNX file, which predicts without this library."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from .._atomic import atomic_path, check_place, sync_folder
+from .._paths import PathLike
+from ._onnx_graph import DTYPES, model_of
+from ._registry import ESTIMATORS, find_class
+
+# Reductions take their axes as an input from the first on; the last is the newest that
+# the oldest supported runtime reads.
+OPSETS = range(18, 22)
+# What one protobuf message may hold, less room for the nodes.
+_LARGEST_FILE = 2**31 - 2**20
+
+
+def export_onnx(
+    classifier: Any, path: PathLike, *, dtype: str = "float32", opset: int = 18
+) -> None:
+    """Write a fitted classifier as an ONNX graph.
+
+    The graph has one input, ``features`` (N, D), with any N, and three outputs (N, K):
+
+    - ``logits``: what ``decision_function`` returns;
+    - ``probabilities``: of each label;
+    - ``labels``: int64, 1 where the logit is positive, else 0.
+
+    Needs the package ``onnx`` (extra ``onnx``), and any runtime to predict. The file is
+    written under another name and then renamed: after an error or Ctrl-C, what was
+    there before is still there.
+
+    Parameters
+    ----------
+    classifier : CLMLClassifier
+        Fitted, or a copy that ``select`` returned.
+    path : str or path
+        The file. One that exists is replaced.
+    dtype : {"float32", "float64"}, default="float32"
+        Of features, networks and scores. With "float32" the scores are within 1e-5 of
+        those of ``predict_proba`` for the same float32 rows. "float64" computes as
+        ``predict`` does, to the last digits, and takes some three times as long; it is
+        for features that single precision cannot tell apart, such as values near 10⁷
+        that differ by less than 1. Features are standardised as float64 either way.
+    opset : int, default=18
+        Version of the operators, 18 to 21.
+
+    Raises
+    ------
+    TypeError
+        If the classifier is of another class, subclasses included.
+    ValueError
+        If it is not fitted, or larger than an ONNX file can be, 2 GiB.
+    OSError
+        If the file cannot be written.
+
+    Notes
+    -----
+    Of a 1-D y the graph has K = 1: ``probabilities`` are those of ``classes_[1]``, and
+    ``classes_[labels[:, 0]]`` is what ``predict`` returns. The file's metadata hold,
+    as JSON, ``label_names``, ``loss_names``, ``incumbent``, and where there are such,
+    ``feature_names`` and the two ``classes``.
+
+    A graph cannot refuse features: rows with missing or infinite values have the
+    probabilities NaN and no label.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> import onnxruntime
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from clml import CLMLClassifier
+    >>> from clml.persistence._onnx import export_onnx
+    >>> X, Y = make_multilabel_classification(n_samples=50, random_state=0)
+    >>> clf = CLMLClassifier(n_members=2, max_epochs=5, random_state=0).fit(X, Y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "model.onnx")
+    ...     export_onnx(clf, path)
+    ...     session = onnxruntime.InferenceSession(path)
+    >>> batch = {"features": X.astype(np.float32)}
+    >>> logits, probabilities, labels = session.run(None, batch)
+    >>> bool(np.allclose(probabilities, clf.predict_proba(X), atol=1e-5))
+    True
+    """
+    _check_options(dtype, opset)
+    _check_classifier(classifier)
+    target = Path(path)
+    check_place(target)
+    metadata = _metadata(classifier)
+    _check_size(classifier, dtype, metadata)
+    content = model_of(classifier, dtype, opset, metadata).SerializeToString()
+    with atomic_path(target) as temporary:
+        with open(temporary, "xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    sync_folder(target.parent)
+
+
+def _check_options(dtype: Any, opset: Any) -> None:
+    if dtype not in tuple(DTYPES):
+        raise ValueError(f"dtype must be one of {tuple(DTYPES)}, got {dtype!r}.")
+    if type(opset) is not int or opset not in OPSETS:
+        raise ValueError(
+            f"opset must be an integer from {OPSETS[0]} to {OPSETS[-1]}, got {opset!r}."
+        )
+
+
+def _check_classifier(classifier: Any) -> None:
+    kind = type(classifier)
+    if kind is not find_class(ESTIMATORS, "CLMLClassifier"):
+        raise TypeError(
+            "Only a CLMLClassifier can be written as an ONNX graph, and no subclass, "
+            f"which may predict otherwise; got {kind.__module__}.{kind.__qualname__}."
+        )
+    check_is_fitted(classifier)
+    if not np.isfinite(classifier.theta_).all():
+        raise ValueError("classifier has weights, theta_, that are not finite.")
+
+
+def _metadata(classifier: Any) -> dict[str, str]:
+    """Return what the file says about the model, as JSON, whose text is ASCII."""
+    found = {
+        "label_names": list(classifier.label_names_),
+        "loss_names": list(classifier.front_.loss_names),
+        "incumbent": classifier.incumbent_,
+    }
+    if hasattr(classifier, "feature_names_in_"):
+        found["feature_names"] = classifier.feature_names_in_.tolist()
+    if not isinstance(classifier.classes_, list):
+        found["classes"] = classifier.classes_.tolist()
+    # Classes may be objects of any kind.
+    return {name: json.dumps(value, default=str) for name, value in found.items()}
+
+
+def _check_size(classifier: Any, dtype: str, metadata: Mapping[str, str]) -> None:
+    n_weights, scaling = classifier.theta_.size, classifier.scaling_
+    n_bytes = n_weights * np.dtype(dtype).itemsize
+    n_bytes += scaling.mean.nbytes + scaling.scale.nbytes
+    n_bytes += sum(len(text) for text in metadata.values())
+    if n_bytes > _LARGEST_FILE:
+        raise ValueError(
+            f"classifier has {n_weights:,} weights, which with its names take "
+            f"{n_bytes:,} bytes as {dtype}, and an ONNX file holds {_LARGEST_FILE:,} "
+            "at most. Use dtype='float32' if it is not, or train fewer members or a "
+            "smaller embedding_dim."
+        )
