@@ -136,6 +136,7 @@ def test_history(fitted):
     assert fitted.n_epochs_ == 60
     rows = ("train", "validation")
     per_loss = {f"{who}_{where}" for who in ("incumbent", "mean") for where in rows}
+    per_loss |= {"undefined"}
     tracked = {
         f"incumbent_{name}_{where}"
         for name in ("binary_cross_entropy", "row_log_loss")
@@ -425,9 +426,19 @@ def test_a_candidate_with_undefined_losses_is_worst(small_data):
         calls.append(None)
         return np.nan if len(calls) % 3 == 0 else miss_rate(Y, scores)
 
-    clf = quick(losses=("hamming", sometimes_undefined)).fit(*small_data)
+    clf = quick(losses=("hamming", sometimes_undefined))
+    with pytest.warns(UserWarning, match="was NaN or infinite for") as caught:
+        clf.fit(*small_data)
     assert np.isfinite(clf.front_.losses).all()
     assert np.isnan(clf.archive_losses_).any()
+    # Told once, with how many: each candidate counts once, on whichever rows.
+    n_undefined = clf.history_["undefined"].sum(axis=0)
+    assert n_undefined[0] == 0 < n_undefined[1]
+    assert [str(w.message) for w in caught] == [
+        f"The loss 'sometimes_undefined' was NaN or infinite for {n_undefined[1]} "
+        f"candidates in {clf.n_epochs_} of {clf.n_epochs_} epochs. They were ranked "
+        "last."
+    ]
 
 
 def test_paper_settings():

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from sklearn.preprocessing import FunctionTransformer
 
-from clml.experiments import _fingerprint
-from clml.experiments._fingerprint import as_json, canonical, is_plain
+from clml import _fingerprint
+from clml._fingerprint import as_json, canonical, is_plain
 
 # The module alone: the package takes a while to import.
 PROGRAM = """

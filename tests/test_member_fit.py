@@ -108,6 +108,7 @@ def test_history(small_data, search, n_members):
     history = quick(search, n_members).fit(*small_data).history_
     rows = ("train", "validation")
     per_loss = {f"{who}_{where}" for who in ("incumbent", "mean") for where in rows}
+    per_loss |= {"undefined"}
     tracked = {
         f"incumbent_{name}_{where}"
         for name in ("binary_cross_entropy", "row_log_loss")
@@ -444,8 +445,11 @@ def test_a_loss_that_is_undefined_at_times(small_data):
         calls.append(None)
         return np.nan if len(calls) % 3 == 0 else miss_rate(Y, scores)
 
-    clf = quick("cma", losses=("hamming", sometimes_undefined)).fit(*small_data)
+    clf = quick("cma", losses=("hamming", sometimes_undefined))
+    with pytest.warns(UserWarning, match="'sometimes_undefined' was NaN or infinite"):
+        clf.fit(*small_data)
     assert np.isfinite(clf.front_.losses).all()
+    assert clf.history_["undefined"].sum(axis=0)[1] > 0
 
 
 def test_losses_that_are_never_defined_are_an_error(small_data):
@@ -618,11 +622,11 @@ def test_evolved_members_go_on_as_if_never_stopped(small_data, evolve):
 def test_a_surrogate_start_is_not_repeated(small_data, monkeypatch):
     plans = []
 
-    def noted(climbers, rows, targets, loss_set, plan):
+    def noted(climbers, rows, targets, loss_set, plan, begun):
         plans.append(plan)
-        return AscendingMembers(climbers, rows, targets, loss_set, plan)
+        return AscendingMembers(climbers, rows, targets, loss_set, plan, begun)
 
-    monkeypatch.setattr(clml._classifier, "AscendingMembers", noted)
+    monkeypatch.setattr(clml._network_fit, "AscendingMembers", noted)
     clf = quick(warm_start=True, init="surrogate", max_epochs=10).fit(*small_data)
     clf.fit(*small_data)
     assert [plan.surrogate_epochs for plan in plans] == [3, 0]

@@ -255,7 +255,7 @@ def test_a_run_that_goes_on_begins_its_plan_anew(task):
         members.step(None)
     again = ascending(task)
     again = AscendingMembers(
-        members.state(), again._rows, again._targets, again._loss_set, again._plan
+        members.state(), again._rows, again._targets, again._loss_set, again._plan, 4
     )
     assert stepped(again)["sigma"] == 0.05
     assert again.epoch == 5

@@ -3,39 +3,35 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import joblib
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ._archive import Archive
-from ._ascent import Climber, NetworkRows
+from ._keeper import Keeper
 from ._lebesgue_estimator import LebesgueEstimator, choose_model
 from ._member_fit import (
-    OutputSettings,
     evolved_outputs,
     mapped_networks,
     member_attributes,
     plain_outputs,
 )
-from ._members import AscendingMembers, EvolvedMembers, Jury, MemberRun, left_out
+from ._members import MemberRun
 from ._multilabel import column_names
+from ._network_fit import NetworkFit
+from ._paths import PathLike
 from ._recipe import (
     COVARIANCES,
     MANY_ROWS,
     MANY_WEIGHTS,
-    Recipe,
-    default_epochs,
     default_members,
     default_width,
 )
 from ._rows import FitRows, Part, drop_weightless
-from ._search import Fitness, Search
+from ._run_state import members_state
 from ._sklearn_compat import (
     EpochCallbacks,
     fit_context,
@@ -43,24 +39,11 @@ from ._sklearn_compat import (
     with_callbacks,
 )
 from ._torch import cpu_threads, find_device
-from .engine import NumpyEngine, TorchEngine, single_threaded_blas
+from .engine import single_threaded_blas
 from .lebesgue import Method, Ties
-from .losses import Loss, LossSet, RowTargets, get_losses, supports_credit
+from .losses import get_losses, supports_credit
 from .network import Layout, Scaling, predictor_of
 
-# Parameters that a recipe takes as they are.
-_OF_RECIPE = (
-    "init",
-    "evolve",
-    "learning_rate",
-    "batch_size",
-    "smoothing",
-    "dropout",
-    "epoch_rows",
-    "population_size",
-    "covariance",
-    "sigma0",
-)
 # Fitted attributes that only members have.
 _OF_MEMBERS = ("networks_", "shrinkage_", "shift_", "population_size_")
 
@@ -217,6 +200,13 @@ class CLMLClassifier(LebesgueEstimator):
     keep_on_interrupt : bool, default=False
         Whether ``fit`` returns on Ctrl-C instead of raising. Either way the model of
         the epochs so far is stored.
+    checkpoint : str or path, default=None
+        A folder for the state of the run, made if it is not there. ``fit`` goes on
+        from the state that it finds, and ends bit for bit as if nothing had happened;
+        a state of other data or settings is an error. None keeps none.
+    checkpoint_every : float, default=60
+        Seconds between two states; 0 for one after every epoch. The last epoch, and
+        Ctrl-C, write one in any case.
     engine : {"auto", "numpy", "torch"}, default="auto"
         What evaluates populations: compiled kernels on the CPU, or PyTorch (extra
         ``torch``), with fused kernels on a GPU. "auto" is the first on the CPU and the
@@ -253,7 +243,8 @@ class CLMLClassifier(LebesgueEstimator):
     history_ : dict of arrays
         Per epoch: ``sigma`` (the learning rate of an ascent), ``measure`` (of the
         training losses), ``archive_measure`` (the largest so far on the rows that
-        judge), ``seconds``; (epochs, o) losses ``incumbent_train``,
+        judge), ``seconds``; (epochs, o) how many candidates had ``undefined`` losses,
+        and losses ``incumbent_train``,
         ``incumbent_validation``, ``mean_train``, ``mean_validation``, the mean being
         the one that the epoch sampled from, the incumbent the members' average;
         ``incumbent_binary_cross_entropy_*`` and ``incumbent_row_log_loss_*``.
@@ -330,6 +321,7 @@ class CLMLClassifier(LebesgueEstimator):
         "max_seconds": [Interval(Real, 0, None, closed="neither"), None],
         "warm_start": ["boolean"],
         "keep_on_interrupt": ["boolean"],
+        **LebesgueEstimator._checkpoint_constraints,
         "engine": [StrOptions({"auto", "numpy", "torch"})],
         "device": [str],
         "n_jobs": [Integral, None],
@@ -371,6 +363,8 @@ class CLMLClassifier(LebesgueEstimator):
         max_seconds: float | None = None,
         warm_start: bool = False,
         keep_on_interrupt: bool = False,
+        checkpoint: Any = None,
+        checkpoint_every: float = 60,
         engine: str = "auto",
         device: str = "cpu",
         n_jobs: int | None = None,
@@ -408,6 +402,8 @@ class CLMLClassifier(LebesgueEstimator):
         self.max_seconds = max_seconds
         self.warm_start = warm_start
         self.keep_on_interrupt = keep_on_interrupt
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
         self.engine = engine
         self.device = device
         self.n_jobs = n_jobs
@@ -449,7 +445,9 @@ class CLMLClassifier(LebesgueEstimator):
         """
         losses = self._check_losses()
         continued = self._search_to_continue()
-        rows = self._check_rows_to_fit(X, y, sample_weight, X_val, y_val, continued)
+        rows, keeper = self._check_rows_to_fit(
+            X, y, sample_weight, X_val, y_val, continued
+        )
         fingerprint = self._fingerprint(rows) if self.warm_start else None
         before = self._search_settings["rows"] if continued is not None else None
         if continued is not None and fingerprint not in (None, before):
@@ -470,7 +468,17 @@ class CLMLClassifier(LebesgueEstimator):
         # PyTorch's sums on a CPU are rounded differently by other numbers of threads.
         one_thread = cpu_threads(1) if device == "cpu" else nullcontext()
         with single_threaded_blas(), one_thread, self._threads() as executor:
-            given = (X, y, sample_weight)
+            built = NetworkFit(
+                settings=self,
+                kind=kind,
+                losses=losses,
+                layout=self.layout_,
+                scaling=self.scaling_,
+                seed=tuple(self._seed),
+                rows=rows,
+                device=device,
+                executor=executor,
+            )
             fit = self._fit_members
             if self._n_members(rows.train) == 1 and kind != "ascent":
                 fit = self._fit_population
@@ -480,7 +488,7 @@ class CLMLClassifier(LebesgueEstimator):
                     "n_members=1 and search='cma' or 'rank_gradient'; got "
                     f"n_members={self.n_members} and search={self.search!r}."
                 )
-            search, interrupt = fit(kind, losses, rows, given, executor, continued)
+            search, interrupt = fit(built, (X, y, sample_weight), continued, keeper)
         self.__dict__.pop("_search", None)
         if self.warm_start:
             self._search = search
@@ -488,6 +496,43 @@ class CLMLClassifier(LebesgueEstimator):
         if interrupt is not None and not self.keep_on_interrupt:
             raise interrupt
         return self
+
+    def to_onnx(
+        self, path: PathLike, *, dtype: str = "float32", opset: int = 18
+    ) -> None:
+        """Write the fitted classifier as an ONNX file, which predicts without Python.
+
+        Scaling, networks, their average and the temperature are one graph, from
+        ``features`` (N, D) to ``logits``, ``probabilities`` and ``labels`` (N, K).
+        Needs the extra ``onnx``. Rows are dense: of a sparse matrix give batches, as
+        arrays.
+
+        Parameters
+        ----------
+        path : str or path
+            The file. One that exists is replaced.
+        dtype : {"float32", "float64"}, default="float32"
+            Of features and scores. With "float32" scores are within 1e-5 of those of
+            ``predict_proba``, for rows that float32 can tell apart.
+        opset : int, default=18
+            Version of the operators, 18 to 21.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> from sklearn.datasets import make_multilabel_classification
+        >>> from clml import CLMLClassifier
+        >>> X, Y = make_multilabel_classification(n_samples=50, random_state=0)
+        >>> clf = CLMLClassifier(max_epochs=5, random_state=0).fit(X, Y)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder, "model.onnx")
+        ...     clf.to_onnx(path)
+        ...     path.stat().st_size > 1000
+        True
+        """
+        from .persistence._onnx import export_onnx
+
+        export_onnx(self, path, dtype=dtype, opset=opset)
 
     def _fingerprint(self, rows: FitRows) -> str | None:
         """Return what tells the rows apart where some of them judge, else None."""
@@ -516,105 +561,40 @@ class CLMLClassifier(LebesgueEstimator):
 
     def _fit_population(
         self,
-        kind: str,
-        losses: tuple[Loss, ...],
-        rows: FitRows,
+        built: NetworkFit,
         given: tuple[Any, Any, Any],
-        executor: Any,
         continued: Any,
-    ) -> tuple[Search, KeyboardInterrupt | None]:
+        keeper: Keeper,
+    ) -> tuple[Any, KeyboardInterrupt | None]:
         """Evolve one network; the front holds its candidates."""
-
-        def engine(part: Part) -> NumpyEngine | TorchEngine:
-            return self._engine(part, losses, executor)
-
-        recipe = self._recipe(kind, rows)
-        search = continued
-        if search is None:
-            strategy, expand = recipe.strategy(
-                self._network_rows(rows.train),
-                rows.train.targets,
-                np.random.SeedSequence([*self._seed, 1]),
-                self._population_device(),
-            )
-            search = Search(
-                strategy=strategy,
-                fitness=self._fitness(),
-                archive=Archive.empty(
-                    len(losses), self.layout_.size, int(self.max_front)
-                ),
-                expand=expand,
-                epoch_rows=recipe.rows_of_an_epoch(len(rows.train.Y), (*self._seed, 3)),
-            )
+        search = built.search(continued, keeper.saved.get("run"))
         try:
-            search.attach(
-                engine(rows.train),
-                None if rows.validation is None else engine(rows.validation),
-                executor,
+            interrupt = self._run_search(
+                search, built.rows, given, built.recipe.n_epochs, keeper
             )
-            interrupt = self._run_search(search, rows, *given, recipe.n_epochs)
             return search, interrupt
         finally:
             search.detach()
 
     def _fit_members(
         self,
-        kind: str,
-        losses: tuple[Loss, ...],
-        rows: FitRows,
+        built: NetworkFit,
         given: tuple[Any, Any, Any],
-        executor: Any,
         continued: Any,
+        keeper: Keeper,
     ) -> tuple[Any, KeyboardInterrupt | None]:
         """Train several networks; the front holds maps of their average outputs."""
-        train = self._network_rows(rows.train)
-        n = len(rows.train.Y)
-        state, progress = continued or (None, None)
-        n_members = self._n_members(rows.train) if state is None else len(state)
-        held_out = np.zeros((n_members, n), dtype=bool)
-        if rows.validation is None:
-            seed = int(np.random.default_rng([*self._seed, 5]).integers(2**31))
-            held_out = left_out(rows.train.Y, n_members, seed)
-        jury = Jury(
-            train,
-            held_out,
-            None if rows.validation is None else self._network_rows(rows.validation),
-        )
-        all_targets = rows.train.targets
-        # Of any unit: what a step does must not depend on it.
-        weight = all_targets.weight / all_targets.weight.mean()
-        targets = [
-            replace(all_targets, weight=weight * ~out, weighted=True)
-            for out in held_out
-        ]
-        judge = rows.judge.targets
-        if jury.judged is not None:
-            judge = all_targets.take(np.flatnonzero(jury.judged))
-        recipe = self._recipe(kind, rows)
-        seeds = np.random.SeedSequence([*self._seed, 1]).spawn(n_members)
-        members: AscendingMembers | EvolvedMembers
-        if kind == "ascent":
-            members = self._ascending(recipe, losses, train, targets, seeds, state)
-        else:
-            pairs = state or [
-                recipe.strategy(train, own, seed, self._population_device())
-                for own, seed in zip(targets, seeds, strict=True)
-            ]
-            strategies, expand = zip(*pairs, strict=True)
-            members = EvolvedMembers(
-                strategies,
-                expand,
-                engine=self._engine(rows.train, losses, executor),
-                targets=targets,
-                fitness=self._fitness(),
-                epoch_rows=recipe.rows_of_an_epoch(n, (*self._seed, 3)),
-            )
-        run = MemberRun(members, jury, all_targets, judge, losses, executor, progress)
-        interrupt = self._run_members(run, given, executor, recipe.n_epochs)
-        return (members.state(), run.progress.to_continue()), interrupt
+        n_members = self._n_members(built.rows.train)
+        run = built.members(n_members, continued, keeper.saved.get("run"))
+        interrupt = self._run_members(run, built, given, keeper)
+        return (run.members.state(), run.progress.to_continue()), interrupt
 
     def _run_members(
-        self, run: MemberRun, given: tuple[Any, Any, Any], executor: Any, n_epochs: int
+        self,
+        run: MemberRun,
+        built: NetworkFit,
+        given: tuple[Any, Any, Any],
+        keeper: Keeper,
     ) -> KeyboardInterrupt | None:
         """Train the members, evolve their outputs, store the fitted attributes."""
         X, y, sample_weight = given
@@ -628,7 +608,7 @@ class CLMLClassifier(LebesgueEstimator):
             outputs = plain_outputs(run, together)
             if evolved:
                 outputs = evolved_outputs(
-                    run, together, self._output_settings(), executor
+                    run, together, built.output_settings, built.executor
                 )
             found = member_attributes(
                 run, together, outputs, self.losses, self.calibrate and evolved
@@ -638,6 +618,7 @@ class CLMLClassifier(LebesgueEstimator):
             return {**found, **model, "theta_": theta}
 
         final: dict[str, Any] = {}
+        n_epochs = built.recipe.n_epochs
         callbacks = EpochCallbacks(
             self,
             X,
@@ -646,7 +627,13 @@ class CLMLClassifier(LebesgueEstimator):
             n_epochs,
             lambda: final or fitted(evolved=False),
         )
-        interrupt = self._evolve(run, callbacks, n_epochs)
+        interrupt = self._evolve(
+            run,
+            callbacks,
+            n_epochs,
+            keeper,
+            lambda: members_state(run.members, run.progress),
+        )
         # First a model that holds whatever comes: an impatient second Ctrl-C must not
         # lose the first one's model.
         self.__dict__.update(fitted(evolved=False))
@@ -666,40 +653,12 @@ class CLMLClassifier(LebesgueEstimator):
         theta = mapped_networks(self.networks_, self.layout_, model["theta_"])
         return {**model, "theta_": theta}
 
-    def _ascending(
-        self,
-        recipe: Recipe,
-        losses: tuple[Loss, ...],
-        train: NetworkRows,
-        targets: list[RowTargets],
-        seeds: list[np.random.SeedSequence],
-        climbers: Any,
-    ) -> AscendingMembers:
-        climbers = climbers or [Climber.start(self.layout_, seed) for seed in seeds]
-        plan = recipe.ascent(targets[0].n_rows, self.layout_)
-        # What of the start still lies ahead, after an interrupt.
-        left = max(plan.surrogate_epochs - climbers[0].epoch, 0)
-        loss_set = LossSet(losses, self.n_labels_)
-        return AscendingMembers(
-            climbers, train, targets, loss_set, replace(plan, surrogate_epochs=left)
-        )
-
     def _n_members(self, train: Part) -> int:
         if self.n_members is not None:
             return int(self.n_members)
         if not supports_credit(self.losses):  # functions take their time
             return 1
         return default_members(len(train.Y))
-
-    def _recipe(self, kind: str, rows: FitRows) -> Recipe:
-        n_epochs = self.max_epochs or default_epochs(kind, len(rows.train.Y))
-        return Recipe(
-            kind=kind,
-            n_epochs=int(n_epochs),
-            # How far a warm start will go is not known.
-            horizon=None if self.warm_start else int(n_epochs),
-            **{name: getattr(self, name) for name in _OF_RECIPE},
-        )
 
     def _population_device(self) -> str | None:
         """Return where populations live; None is the memory of the CPU."""
@@ -711,50 +670,6 @@ class CLMLClassifier(LebesgueEstimator):
             )
         torch = self.engine == "torch" or device != "cpu"
         return device if torch else None
-
-    def _engine(
-        self, part: Part, losses: tuple[Loss, ...], executor: Any
-    ) -> NumpyEngine | TorchEngine:
-        device = self._population_device()
-        if device is not None:
-            return TorchEngine(
-                self.layout_,
-                part.X,
-                part.targets,
-                losses,
-                scaling=self.scaling_,
-                device=device,
-            )
-        return NumpyEngine(
-            self.layout_,
-            part.X,
-            part.targets,
-            losses,
-            scaling=self.scaling_,
-            executor=executor,
-            memory_mb=self.memory_mb,
-        )
-
-    def _network_rows(self, part: Part) -> NetworkRows:
-        return NetworkRows.prepared(part.X, self.scaling_, self.layout_)
-
-    def _fitness(self) -> Fitness:
-        return Fitness(
-            ties=self.ties,
-            method=self.lebesgue,
-            n_samples=self.n_samples,
-            seed=(*self._seed, 2),
-            archived=self.reference == "archive",
-        )
-
-    def _output_settings(self) -> OutputSettings:
-        return OutputSettings(
-            losses=self.losses,
-            ties=self.ties,
-            max_front=int(self.max_front),
-            shrinkage=self.shrinkage,
-            seed=(*self._seed, 4),
-        )
 
     def _fixed_settings(self) -> dict[str, Any]:
         names = tuple(loss.name for loss in get_losses(self.losses))
@@ -783,25 +698,27 @@ class CLMLClassifier(LebesgueEstimator):
         X_val: Any,
         y_val: Any,
         continued: Any,
-    ) -> FitRows:
+    ) -> tuple[FitRows, Keeper]:
         """Check the data, part the validation rows, fit the scaling."""
         names = column_names(y)
         X, y = self._check_X_y(X, y, reset=continued is None)
         X, y, weight = drop_weightless(X, y, sample_weight)
         if continued is None:
             Y = self._fit_targets(y, names)
-            # Kept as plain integers, so that a warm start repeats the split.
-            random = check_random_state(self.random_state)
-            self._seed = random.randint(2**31 - 1, size=4).tolist()
         else:
             Y = self._encode_targets(y, "y")
         train, validation = Part(X, Y, weight), None
         self._validation_given = X_val is not None or y_val is not None
         if self._validation_given:
             validation = self._check_validation_rows(X_val, y_val)
-        elif self.validation_fraction > 0 and self._n_members(train) == 1:
+        keeper = self._keeper(_named_data(train, validation))
+        if continued is None:
+            # Kept as plain integers, so that a warm start repeats the split.
+            self._seed = self._draw_seed(keeper)
+        share = float(self.validation_fraction)
+        if validation is None and share > 0 and self._n_members(train) == 1:
             generator = np.random.default_rng([*self._seed, 0])
-            train, validation = train.split(float(self.validation_fraction), generator)
+            train, validation = train.split(share, generator)
         self._warn_constant(train.Y)
         if continued is None:
             self.scaling_ = Scaling.identity(X.shape[1])
@@ -810,7 +727,12 @@ class CLMLClassifier(LebesgueEstimator):
             self.layout_ = Layout(
                 X.shape[1], self.n_labels_, self._width(train), int(self.n_layers)
             )
-        return FitRows(train, validation)
+        return FitRows(train, validation), keeper
+
+    def _settings_of_run(self) -> dict[str, Any]:
+        # "auto" is another device elsewhere, and other devices round differently.
+        where = {"device": self._population_device(), "engine": None}
+        return super()._settings_of_run() | where
 
     def _width(self, train: Part) -> int:
         if self.embedding_dim is not None:
@@ -820,3 +742,11 @@ class CLMLClassifier(LebesgueEstimator):
     def _logits(self, X: Any) -> NDArray[np.float64]:
         networks = predictor_of(self, self.theta_, self.layout_, self.scaling_)
         return networks.logits(X) / self.temperature_
+
+
+def _named_data(train: Part, validation: Part | None) -> dict[str, Any]:
+    """Return the data of a fit under the names of its arguments."""
+    named = {"X": train.X, "y": train.Y, "sample_weight": train.weight}
+    if validation is not None:
+        named |= {"X_val": validation.X, "y_val": validation.Y}
+    return named

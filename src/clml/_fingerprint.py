@@ -1,4 +1,4 @@
-"""Values of a plan as JSON has them: equal for equal values, different for others."""
+"""Values and data as text: equal for equal ones, different for others."""
 
 from __future__ import annotations
 
@@ -7,11 +7,54 @@ import hashlib
 import importlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+import joblib
 import numpy as np
+import scipy.sparse as sp
+
+
+def data_digest(data: Any) -> str:
+    """Return a digest of rows: arrays and sparse matrices, or anything with a pickle.
+
+    The same for the same numbers, however they lie in memory.
+
+    Parameters
+    ----------
+    data : array, sparse matrix, frame, list ...
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from clml._fingerprint import data_digest
+    >>> X = np.arange(6.0).reshape(2, 3)
+    >>> data_digest(X) == data_digest(np.asfortranarray(X))
+    True
+    >>> data_digest(X) == data_digest(X.reshape(3, 2))
+    False
+    """
+    digest = hashlib.sha256()
+    for piece in _pieces(data):
+        digest.update(piece)
+    return digest.hexdigest()
+
+
+def _pieces(data: Any) -> Iterator[Any]:
+    if sp.issparse(data):
+        rows = sp.csr_array(data, copy=True)
+        rows.sum_duplicates()  # sorts columns, too
+        yield repr(("sparse", rows.shape)).encode()
+        yield from _pieces(rows.data)
+        yield from _pieces(rows.indices.astype(np.int64, copy=False))
+        yield from _pieces(rows.indptr.astype(np.int64, copy=False))
+    elif isinstance(data, np.ndarray) and not data.dtype.hasobject:
+        yield repr((data.dtype.str, data.shape)).encode()
+        yield np.ascontiguousarray(data).reshape(-1).view(np.uint8)
+    else:
+        yield repr(type(data).__name__).encode()
+        yield str(joblib.hash(data)).encode()
 
 
 def as_json(value: Any) -> Any:
@@ -27,7 +70,7 @@ def as_json(value: Any) -> Any:
 
     Examples
     --------
-    >>> from clml.experiments._fingerprint import as_json
+    >>> from clml._fingerprint import as_json
     >>> as_json({"a": (1, None), "b": float("inf"), "c": {2, 1}})
     {'a': [1, None], 'b': {'float': 'inf'}, 'c': {'set': [1, 2]}}
     """
@@ -39,7 +82,7 @@ def canonical(value: Any) -> str:
 
     Examples
     --------
-    >>> from clml.experiments._fingerprint import canonical
+    >>> from clml._fingerprint import canonical
     >>> canonical({"b": 1, "a": [None, 0.5]})
     '{"a":[null,0.5],"b":1}'
     """
@@ -51,7 +94,7 @@ def is_plain(value: Any) -> bool:
 
     Examples
     --------
-    >>> from clml.experiments._fingerprint import is_plain
+    >>> from clml._fingerprint import is_plain
     >>> [is_plain(v) for v in ({"a": [1]}, {"a": (1,)}, {1: 2}, float("nan"), {3})]
     [True, False, False, False, False]
     """

@@ -3,38 +3,59 @@
 from __future__ import annotations
 
 import copy
-import time
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from numbers import Real
 from pathlib import Path
-from typing import Any, Literal, Protocol, Self
+from typing import Any, ClassVar, Literal, Protocol, Self
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from ._archive import covered
 from ._calibration import fit_temperatures
 from ._compiled import tell_of_compilation
+from ._fingerprint import as_json, data_digest
 from ._front import RULES, ParetoFront
+from ._keeper import Keeper, Stopping
 from ._multilabel import MultiLabelMixin
 from ._paths import PathLike
 from ._rows import FitRows
+from ._run_state import damaged, search_state
 from ._search import Search, history_arrays
 from ._sklearn_compat import CallbackSupportMixin, EpochCallbacks, warn_user
 from .losses import Loss, get_losses, list_losses
+from .persistence._checkpoint import Checkpoint
+
+# Parameters that a run may change when it goes on: its results do not depend on them.
+_FREE_OF_RUN = (
+    "checkpoint",
+    "checkpoint_every",
+    "keep_on_interrupt",
+    "memory_mb",
+    "n_jobs",
+    "verbose",
+)
 
 
 class Run(Protocol):
     """Something that runs epoch by epoch: a search, or members that are trained.
 
-    Its progress has an ``epoch``, a ``measure`` of what was found so far, and the
-    losses of each epoch, ``archived_losses``.
+    Its progress has an ``epoch``, a ``measure`` of what was found so far, a
+    ``history`` and the losses of each epoch, ``archived_losses``.
     """
+
+    @property
+    def between_epochs(self) -> bool:
+        """Whether an epoch has been completed, and none begun since."""
 
     @property
     def progress(self) -> Any:
@@ -51,6 +72,11 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
     patience, max_seconds, n_jobs, verbose``, builds the search and says what the
     logits of a theta are.
     """
+
+    _checkpoint_constraints: ClassVar[dict[str, list[Any]]] = {
+        "checkpoint": [str, os.PathLike, None],
+        "checkpoint_every": [Interval(Real, 0, None, closed="left")],
+    }
 
     def select(
         self,
@@ -166,32 +192,102 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
         with ThreadPoolExecutor(n_threads - 1, thread_name_prefix="clml") as executor:
             yield executor
 
+    def _keeper(self, data: Mapping[str, Any]) -> Keeper:
+        """Return what keeps the state of a fit on these data.
+
+        Parameters
+        ----------
+        data : mapping of str to data or None
+        """
+        if self.checkpoint is None:
+            return Keeper()
+        if getattr(self, "warm_start", False):
+            raise ValueError(
+                "checkpoint keeps a run from its first epoch on, and warm_start=True "
+                "goes on with one in memory: use one of the two."
+            )
+        given = {name: value for name, value in data.items() if value is not None}
+        identity = {
+            "settings": {"class": type(self).__name__, **self._settings_of_run()},
+            "data": {name: data_digest(value) for name, value in given.items()},
+        }
+        checkpoint = Checkpoint(self.checkpoint, float(self.checkpoint_every), identity)
+        return Keeper(checkpoint)
+
+    def _draw_seed(self, keeper: Keeper) -> list[int]:
+        """Draw four integers, or go on with those of the run that was kept."""
+        random = check_random_state(self.random_state)
+        drawn = random.randint(2**31 - 1, size=4).tolist()
+        seed = keeper.saved.get("seed", drawn)
+        if not isinstance(seed, list) or not all(
+            type(number) is int and 0 <= number < 2**31 for number in seed
+        ):
+            raise damaged("its seed is none")
+        keeper.settle(seed=seed)
+        return seed
+
+    def _settings_of_run(self) -> dict[str, Any]:
+        """Return the parameters that a run depends on, as JSON has them."""
+        params = self.get_params(deep=False)
+        return {
+            name: as_json(value)
+            for name, value in params.items()
+            if name not in _FREE_OF_RUN
+        }
+
     def _evolve(
-        self, search: Run, callbacks: EpochCallbacks, n_epochs: int
+        self,
+        run: Run,
+        callbacks: EpochCallbacks,
+        n_epochs: int,
+        keeper: Keeper,
+        state: Callable[[], dict[str, Any]],
     ) -> KeyboardInterrupt | None:
         """Run epochs until one of the reasons to stop; return an interrupt, if any."""
         tell_of_compilation(covered)  # every fit comes to that kernel
-        began = time.perf_counter()
-        best_measure = search.progress.measure
-        best_epoch = search.progress.epoch
+        stopping = Stopping(self.patience, self.max_seconds, keeper.saved.get("stop"))
+        if "run" in keeper.saved:
+            done = run.progress.epoch
+            stopping.begin(0.0, [r["archive_measure"] for r in run.progress.history])
+            n_epochs = 0 if stopping.finished else n_epochs - done
+            if self.verbose:
+                print(f"epoch {done:5d}  goes on from {self.checkpoint}", flush=True)
+        else:
+            stopping.begin(run.progress.measure)
 
         def epoch() -> bool:
-            nonlocal best_measure, best_epoch
-            record = search.epoch()
-            done = search.progress.epoch
+            record = run.epoch()
+            done = run.progress.epoch
             if done == 1:
-                self._check_first_losses(search.progress.archived_losses[0])
+                self._check_first_losses(run.progress.archived_losses[0])
             if self.verbose:
                 print(_epoch_line(done, record), flush=True)
-            if record["archive_measure"] > best_measure:
-                best_measure, best_epoch = record["archive_measure"], done
-            waited = done - best_epoch
-            elapsed = time.perf_counter() - began
-            return (self.patience is not None and waited >= self.patience) or (
-                self.max_seconds is not None and elapsed >= self.max_seconds
-            )
+            return stopping.after(record["archive_measure"])
 
-        return callbacks.run_epochs(n_epochs, epoch)
+        def keep(is_last: bool, now: bool) -> None:
+            keeper.offer(lambda: {"run": state(), "stop": stopping.state(is_last)}, now)
+
+        interrupt = callbacks.run_epochs(
+            n_epochs, epoch, lambda is_last: keep(is_last, now=is_last)
+        )
+        self._warn_undefined(run.progress.history)
+        if interrupt is not None and run.between_epochs:
+            with suppress(KeyboardInterrupt):  # an impatient second one
+                keep(is_last=False, now=True)
+        return interrupt
+
+    def _warn_undefined(self, history: tuple[dict[str, Any], ...]) -> None:
+        """Warn, once a fit, of candidates whose losses were not finite."""
+        counts = np.array([record["undefined"] for record in history])
+        for name, of_epochs in zip(
+            [loss.name for loss in get_losses(self.losses)], counts.T, strict=False
+        ):
+            if of_epochs.any():
+                warn_user(
+                    f"The loss {name!r} was NaN or infinite for {of_epochs.sum()} "
+                    f"candidates in {np.count_nonzero(of_epochs)} of {len(history)} "
+                    "epochs. They were ranked last."
+                )
 
     def _check_first_losses(self, losses: NDArray[np.floating]) -> None:
         """Refuse losses that are never defined; warn of those outside [0, 1]."""
@@ -213,13 +309,12 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
         self,
         search: Search,
         rows: FitRows,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        n_epochs: int | None = None,
+        given: tuple[Any, Any, Any],
+        n_epochs: int,
+        keeper: Keeper,
     ) -> KeyboardInterrupt | None:
         """Evolve and store the fitted attributes; return an interrupt, if any."""
-        n_epochs = self.max_epochs if n_epochs is None else n_epochs
+        X, y, sample_weight = given
         callbacks = EpochCallbacks(
             self,
             X,
@@ -228,7 +323,9 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
             n_epochs,
             lambda: self._fitted_attributes(search, rows, calibrated="chosen"),
         )
-        interrupt = self._evolve(search, callbacks, n_epochs)
+        interrupt = self._evolve(
+            search, callbacks, n_epochs, keeper, lambda: search_state(search)
+        )
         # First a model that holds whatever comes, then the temperatures, which take
         # their time: an impatient second Ctrl-C must not lose the first one's model.
         self.__dict__.update(self._fitted_attributes(search, rows, calibrated="none"))

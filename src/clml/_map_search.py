@@ -17,12 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._archive import Archive
+from ._run_state import damaged, entry, read_float, read_progress, read_strategy
 from ._score_engine import ScoreEngine
 from ._score_map import MapSpace
 from ._search import Fitness, Search
 from ._thresholds import threshold_front
 from .datasets import iterative_split_indices
-from .evolution import SeparableCMA
+from .evolution import SeparableCMA, Strategy
 from .lebesgue import Ties
 from .losses import RowTargets, get_losses
 
@@ -60,6 +61,26 @@ class Shrinkage:
     strength: float
     shift: float
     path: Mapping[Candidate, float]
+
+    def state(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        path = [[name, float(value)] for name, value in self.path.items()]
+        return {"strength": self.strength, "shift": self.shift, "path": path}
+
+    @classmethod
+    def from_state(cls, state: Any) -> Shrinkage | None:
+        """Return what ``state`` wrote down, which is not trusted; None for None."""
+        if state is None:
+            return None
+        path = entry(state, "path")
+        try:
+            pairs = {
+                name if name == "identity" else float(name): float(value)
+                for name, value in path
+            }
+        except (TypeError, ValueError) as error:
+            raise damaged("the path of strengths is none") from error
+        return cls(read_float(state, "strength"), read_float(state, "shift"), pairs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,15 +177,20 @@ class MapSearch:
             return Shrinkage(0.0, 0.0, path)
         return Shrinkage(best, find_shift(self.rows), path)
 
-    def search(self, shift: float) -> Search:
-        """Return the search for deviations from the shifted identity."""
+    def search(self, shift: float, state: Any = None) -> Search:
+        """Return the search for deviations from the shifted identity.
+
+        ``state`` is that of a checkpoint, if the search goes on.
+        """
         n = self.space.n_deviations
-        search = Search(
-            strategy=self._strategy((*self._seed, 2)),
-            fitness=self._fitness,
-            archive=Archive.empty(self._n_losses, n, self._max_front),
-        )
+        strategy: Strategy = self._strategy((*self._seed, 2))
+        if state is not None:
+            strategy, _ = read_strategy(entry(state, "strategy"), n)
+        archive = Archive.empty(self._n_losses, n, self._max_front)
+        search = Search(strategy, self._fitness, archive)
         search.attach(self.rows.of_deviations(shift), None)
+        if state is not None:
+            search.resume(read_progress(state, strategy, archive))
         return search
 
     def found(self, search: Search | None, shrinkage: Shrinkage) -> EvolvedMap:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import _safe_indexing, check_array, check_random_state, indexable
+from sklearn.utils import _safe_indexing, check_array, indexable
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils._tags import Tags
 from sklearn.utils.validation import (
@@ -21,6 +21,8 @@ from sklearn.utils.validation import (
 
 from ._calibration import fit_temperatures
 from ._front import ParetoFront
+from ._keeper import Keeper
+from ._kept_folds import KeptFolds
 from ._lebesgue_estimator import LebesgueEstimator, choose_model
 from ._map_search import MapSearch, Shrinkage
 from ._multilabel import column_names, refuse_ragged
@@ -65,6 +67,7 @@ class MappedScoresClassifier(LebesgueEstimator):
         "patience": [Interval(Integral, 1, None, closed="left"), None],
         "max_seconds": [Interval(Real, 0, None, closed="neither"), None],
         "keep_on_interrupt": ["boolean"],
+        **LebesgueEstimator._checkpoint_constraints,
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
@@ -108,9 +111,9 @@ class MappedScoresClassifier(LebesgueEstimator):
         losses = self._check_losses()
         named = self._named_learners()
         part = self._training_rows(X, y, sample_weight)
-        random = check_random_state(self.random_state)
-        seed = tuple(random.randint(2**31 - 1, size=4).tolist())
-        scores = self._learn(named, part, seed)
+        keeper = self._keeper(self._named_data(part, named))
+        seed = tuple(self._draw_seed(keeper))
+        scores = self._learn(named, part, seed, keeper)
         with single_threaded_blas(), self._threads() as executor:
             run = MapSearch(
                 scores,
@@ -124,13 +127,26 @@ class MappedScoresClassifier(LebesgueEstimator):
                 seed=seed,
                 executor=executor,
             )
-            interrupt = self._fit_map(run, X, y, sample_weight)
+            interrupt = self._fit_map(run, (X, y, sample_weight), keeper)
         if interrupt is not None and not self.keep_on_interrupt:
             raise interrupt
         return self
 
+    def _named_data(self, part: Part, named: Learners) -> dict[str, Any]:
+        """Return the data of a fit by name; those of a fitted learner are its scores.
+
+        A learner itself may change when it is used: trees of neighbours count calls.
+        """
+        given = {"X": part.X, "y": part.Y, "sample_weight": part.weight}
+        for name, learner in named if self.checkpoint is not None else ():
+            if self.prefit or isinstance(learner, FrozenEstimator):
+                given[name] = out_of_fold_logits(
+                    FrozenEstimator(learner), part.X, part.Y, []
+                )
+        return given
+
     def _learn(
-        self, named: Learners, part: Part, seed: tuple[int, ...]
+        self, named: Learners, part: Part, seed: tuple[int, ...], keeper: Keeper
     ) -> NDArray[np.float64]:
         """Fit the learners on all rows; return scores (n, M, K) of unseen ones."""
         y = part.Y.astype(np.int64)
@@ -145,10 +161,20 @@ class MappedScoresClassifier(LebesgueEstimator):
         parts = []
         if not all(isinstance(learner, FrozenEstimator) for learner in frozen):
             parts = folds(self.cv, part.X, part.Y, self._fold_seed(seed))
+        kept = KeptFolds(keeper, part.Y.shape[1])
         scores = [
-            out_of_fold_logits(learner, part.X, y, parts, part.weight, self.n_jobs)
-            for learner in frozen
+            out_of_fold_logits(
+                learner,
+                part.X,
+                y,
+                parts,
+                part.weight,
+                self.n_jobs,
+                kept.of_learner(number, parts),
+            )
+            for number, learner in enumerate(frozen)
         ]
+        kept.write()
         fitted = [
             learner if self.prefit else fit_learner(learner, part.X, y, part.weight)
             for _, learner in named
@@ -162,22 +188,24 @@ class MappedScoresClassifier(LebesgueEstimator):
         return int(self.random_state) if given else seed[0]
 
     def _fit_map(
-        self, run: MapSearch, X: Any, y: Any, sample_weight: Any
+        self, run: MapSearch, given: tuple[Any, Any, Any], keeper: Keeper
     ) -> KeyboardInterrupt | None:
         """Choose the strength, evolve, store the attributes; return an interrupt."""
+        chosen = Shrinkage.from_state(keeper.saved.get("choice"))
         try:
-            chosen = run.choose(self.shrinkage)
+            chosen = chosen or run.choose(self.shrinkage)
         except KeyboardInterrupt as interrupt:
             # The learners are fitted: they predict as they are.
             nothing = _MapFit(run, Shrinkage(0.0, 0.0, {}))
             self.__dict__.update(self._fitted_attributes(None, nothing, "none"))
             self.interrupted_ = True
             return interrupt
+        keeper.settle(choice=chosen.state())
         search = None
         if run.space.evolved:
-            search = run.search(chosen.shift)
+            search = run.search(chosen.shift, keeper.saved.get("run"))
         fit = _MapFit(run, chosen)
-        return self._run_search(search, fit, X, y, sample_weight)  # type: ignore[arg-type]
+        return self._run_search(search, fit, given, self.max_epochs, keeper)  # type: ignore[arg-type]
 
     def _evolve(self, search: Any, *arguments: Any) -> KeyboardInterrupt | None:
         return None if search is None else super()._evolve(search, *arguments)
@@ -316,9 +344,11 @@ def _history(records: tuple[dict[str, Any], ...], n_losses: int) -> dict[str, ND
         "incumbent_row_log_loss_train",
         "seconds",
     )
-    return {name: np.empty(0) for name in numbers} | {
-        name: np.empty((0, n_losses)) for name in ("incumbent_train", "mean_train")
-    }
+    return (
+        {name: np.empty(0) for name in numbers}
+        | {name: np.empty((0, n_losses)) for name in ("incumbent_train", "mean_train")}
+        | {"undefined": np.empty((0, n_losses), dtype=np.int64)}
+    )
 
 
 def _check_two_dimensions(X: Any) -> None:

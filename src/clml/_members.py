@@ -19,7 +19,14 @@ from numpy.typing import NDArray
 
 from ._ascent import AscentPlan, Climber, NetworkRows
 from ._candidates import as_single
-from ._search import TRACKED, EpochRows, Fitness, centre, defined_losses
+from ._search import (
+    TRACKED,
+    EpochRows,
+    Fitness,
+    centre,
+    defined_losses,
+    n_undefined,
+)
 from ._threads import shared
 from .datasets import IterativeStratifiedKFold
 from .engine import NumpyEngine, TorchEngine
@@ -60,6 +67,13 @@ class Members(Protocol):
     def epoch(self) -> int:
         """Epochs done."""
 
+    @property
+    def epochs(self) -> tuple[int, ...]:
+        """Epochs that each member has done."""
+
+    def state(self) -> tuple[Any, ...]:
+        """Return what another run goes on from."""
+
     def networks(self) -> NDArray[np.float32]:
         """Return the weights (members, n) that predict now."""
 
@@ -67,7 +81,7 @@ class Members(Protocol):
         """Train all members for an epoch."""
 
     def record(self) -> dict[str, Any]:
-        """Return ``sigma`` and ``members_train``, losses, of the last epoch."""
+        """Return ``sigma``, losses ``members_train``, how many were ``undefined``."""
 
 
 class AscendingMembers:
@@ -81,6 +95,8 @@ class AscendingMembers:
         One a member, which differ in their weights.
     loss_set : LossSet
     plan : AscentPlan
+    begun : int, default=0
+        The epoch at which the plan began.
     """
 
     def __init__(
@@ -90,16 +106,22 @@ class AscendingMembers:
         targets: Sequence[RowTargets],
         loss_set: LossSet,
         plan: AscentPlan,
+        begun: int = 0,
     ):
         self.climbers = tuple(climbers)
         self._rows, self._targets = rows, targets
         self._loss_set, self._plan = loss_set, plan
-        self._begun = self.epoch
+        self._begun = begun
 
     @property
     def epoch(self) -> int:
         """Epochs done."""
         return self.climbers[0].epoch
+
+    @property
+    def epochs(self) -> tuple[int, ...]:
+        """Epochs that each member has done."""
+        return tuple(climber.epoch for climber in self.climbers)
 
     def state(self) -> tuple[Climber, ...]:
         """Return what another run goes on from."""
@@ -128,7 +150,11 @@ class AscendingMembers:
         """Return the learning rate and the losses of the last epoch."""
         progress = max(self.epoch - self._begun - 1, 0) / self._plan.n_epochs
         losses = np.stack([climber.losses for climber in self.climbers])
-        return {"sigma": self._plan.rate(progress), "members_train": losses}
+        return {
+            "sigma": self._plan.rate(progress),
+            "members_train": losses,
+            "undefined": n_undefined(losses),
+        }
 
 
 class EvolvedMembers:
@@ -162,13 +188,20 @@ class EvolvedMembers:
         self._engine, self._targets = engine, targets
         self._fitness, self._expand = fitness, expand
         self._epoch_rows = epoch_rows
-        self._found = np.full((1, len(engine.loss_set.losses)), np.nan)
+        n_losses = len(engine.loss_set.losses)
+        self._found = np.full((1, n_losses), np.nan)
+        self._undefined = np.zeros(n_losses, dtype=np.int64)
 
     @property
     def epoch(self) -> int:
         """Epochs done."""
         # After an interrupt some may have been told and others not.
-        return min(strategy.epoch for strategy in self.strategies)
+        return min(self.epochs)
+
+    @property
+    def epochs(self) -> tuple[int, ...]:
+        """Epochs that each member has done."""
+        return tuple(strategy.epoch for strategy in self.strategies)
 
     def state(self) -> tuple[tuple[Strategy, Any], ...]:
         """Return what another run goes on from."""
@@ -188,6 +221,7 @@ class EvolvedMembers:
         epoch = self.epoch
         unit = np.ones((1, len(self._engine.loss_set.losses)))
         found = []
+        undefined = np.zeros(unit.shape[1], dtype=np.int64)
         for strategy, expand, own in zip(
             self.strategies, self._expand, self._targets, strict=True
         ):
@@ -199,12 +233,17 @@ class EvolvedMembers:
             losses = defined_losses(self._engine.take(rows).losses(thetas))
             strategy.tell(self._fitness.order(losses, unit, epoch))
             found.append(np.fmin.reduce(losses, axis=0))
-        self._found = np.stack(found)
+            undefined += n_undefined(losses)
+        self._found, self._undefined = np.stack(found), undefined
 
     def record(self) -> dict[str, Any]:
         """Return the mean step size and each member's best losses, if known."""
         sigma = float(np.mean([strategy.sigma for strategy in self.strategies]))
-        return {"sigma": sigma, "members_train": self._found}
+        return {
+            "sigma": sigma,
+            "members_train": self._found,
+            "undefined": self._undefined,
+        }
 
     def _rows_of(self, own: RowTargets, epoch: int) -> NDArray[np.intp]:
         """Return the rows that a member sees in an epoch."""
@@ -405,6 +444,7 @@ class MemberRun:
             "archive_measure": measure,
             "incumbent_train": train,
             "mean_train": _mean_of_defined(step["members_train"]),
+            "undefined": step["undefined"],
             "incumbent_validation": judged,
             "mean_validation": judged,
             **self._tracked("train", self.train, said.seen),
@@ -421,6 +461,12 @@ class MemberRun:
             history=(*now.history, record),
         )
         return record
+
+    @property
+    def between_epochs(self) -> bool:
+        """Whether an epoch has been completed, and no member has begun another."""
+        done = self.progress.epoch
+        return done > 0 and all(epoch == done for epoch in self.members.epochs)
 
     def judge_now(self) -> None:
         """Judge the members as they are, before any epoch."""

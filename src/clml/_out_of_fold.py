@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from inspect import signature
 from numbers import Integral
 from typing import Any
@@ -22,6 +23,25 @@ from .datasets import IterativeStratifiedKFold
 
 #: Row numbers of the training and of the test part.
 Fold = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+
+def _tell_nobody(fold: int, scores: NDArray[np.float64]) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class FoldScores:
+    """Scores of test parts that are known from before, and who is told of others.
+
+    Attributes
+    ----------
+    known : mapping of a fold's number to a float64 array (rows, K)
+    tell : callable
+        Called with the number and the scores of each other fold, in their order.
+    """
+
+    known: Mapping[int, NDArray[np.float64]] = field(default_factory=dict)
+    tell: Callable[[int, NDArray[np.float64]], None] = _tell_nobody
 
 
 def folds(cv: Any, X: Any, Y: NDArray, random_state: int | None = None) -> list[Fold]:
@@ -124,6 +144,7 @@ def out_of_fold_logits(
     folds: Sequence[Fold],
     weight: NDArray[np.float64] | None = None,
     n_jobs: int | None = None,
+    scores: FoldScores | None = None,
 ) -> NDArray[np.float64]:
     """Return logits of every row, each from a clone that was fitted without it.
 
@@ -139,6 +160,8 @@ def out_of_fold_logits(
         For fits, which must take ``sample_weight`` then.
     n_jobs : int, default=None
         Folds at the same time.
+    scores : FoldScores, default=None
+        Those of folds that need no fit.
 
     Returns
     -------
@@ -159,12 +182,18 @@ def out_of_fold_logits(
     n_labels = y.shape[1] if y.ndim == 2 else 1
     if isinstance(estimator, FrozenEstimator):
         return _finite(label_logits(estimator, X, n_labels), estimator)
-    parts = Parallel(n_jobs=n_jobs)(
-        delayed(_fold_logits)(estimator, X, y, fold, weight, n_labels) for fold in folds
-    )
+    scores = scores or FoldScores()
     logits = np.empty((_num_samples(X), n_labels))
-    for (_, test), part in zip(folds, parts, strict=True):
-        logits[test] = part
+    for number, part in scores.known.items():
+        logits[folds[number][1]] = part
+    missing = [i for i in range(len(folds)) if i not in scores.known]
+    parts = Parallel(n_jobs=n_jobs, return_as="generator")(
+        delayed(_fold_logits)(estimator, X, y, folds[i], weight, n_labels)
+        for i in missing
+    )
+    for number, part in zip(missing, parts, strict=True):
+        logits[folds[number][1]] = part
+        scores.tell(number, part)
     return _finite(logits, estimator)
 
 

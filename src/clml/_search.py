@@ -167,6 +167,15 @@ class Search:
         """The candidate in the middle of the search distribution."""
         return self.expand(centre(self.strategy).astype(np.float32)[None])[0]
 
+    @property
+    def between_epochs(self) -> bool:
+        """Whether an epoch has been completed, and none begun since: always after."""
+        return self.progress.epoch > 0
+
+    def resume(self, progress: Progress) -> None:
+        """Go on from a progress on the rows that are attached."""
+        self._before = self._after = progress
+
     def attach(
         self,
         train: Engine,
@@ -229,6 +238,7 @@ class Search:
             "archive_measure": archive.measure,
             "incumbent_train": train[best],
             "mean_train": train[-1],
+            "undefined": n_undefined(train[:-1], judged[:-1]),
             **tracked,
         }
         if self._validation:
@@ -276,10 +286,17 @@ def history_arrays(history: tuple[dict[str, Any], ...]) -> dict[str, NDArray]:
     samples = {name: value for record in history for name, value in record.items()}
     return {
         name: np.array(
-            [record.get(name, np.full_like(sample, np.nan)) for record in history]
+            [record[name] if name in record else absent for record in history]
         )
         for name, sample in samples.items()
+        for absent in [np.full(np.shape(sample), np.nan)]
     }
+
+
+def n_undefined(*losses: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return of how many candidates each loss (o,) was not finite on some rows."""
+    finite = np.logical_and.reduce([np.isfinite(values) for values in losses])
+    return (~finite).sum(axis=0)
 
 
 def defined_losses(losses: NDArray[np.float64]) -> NDArray[np.float64]:

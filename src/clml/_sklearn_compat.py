@@ -112,7 +112,10 @@ class EpochCallbacks:
         )
 
     def run_epochs(
-        self, n_epochs: int, epoch: Callable[[], bool]
+        self,
+        n_epochs: int,
+        epoch: Callable[[], bool],
+        ended: Callable[[bool], None] = lambda is_last: None,
     ) -> KeyboardInterrupt | None:
         """Run epochs until one says stop, or a callback; return an interrupt, if any.
 
@@ -122,12 +125,16 @@ class EpochCallbacks:
             At most so many.
         epoch : callable
             Runs one; returns whether it is to be the last.
+        ended : callable, default=nothing
+            Called after each, with whether it was the last one.
         """
         try:
-            for _ in range(n_epochs):
+            for number in range(n_epochs):
                 context = self.begin_epoch()
-                is_last = epoch()
-                if self.end_epoch(context) or is_last:
+                is_last = epoch() or number == n_epochs - 1
+                is_last = self.end_epoch(context) or is_last
+                ended(is_last)
+                if is_last:
                     break
         except KeyboardInterrupt as interrupt:
             return interrupt

@@ -69,6 +69,14 @@ class LebesgueTunedClassifier(MappedScoresClassifier):
     keep_on_interrupt : bool, default=False
         Whether ``fit`` returns on Ctrl-C instead of raising. Either way, once the
         learners are fitted, a model of the epochs so far is stored.
+    checkpoint : str or path, default=None
+        A folder for the state of the run, made if it is not there: the scores of each
+        fold, and the search. ``fit`` goes on from the state that it finds; only the
+        learners of all rows are fitted again. A state of other data or settings is an
+        error. None keeps none.
+    checkpoint_every : float, default=60
+        Seconds between two states; 0 for one after every fold and epoch. The last
+        one, and Ctrl-C, write one in any case.
     n_jobs : int, default=None
         Folds fitted at the same time, and threads of the search; None is 1, -1 is
         all. The map is the same for any number.
@@ -101,7 +109,8 @@ class LebesgueTunedClassifier(MappedScoresClassifier):
     history_ : dict of arrays
         Per epoch, on the out-of-fold scores: ``sigma``, ``measure`` (of the
         population's losses), ``archive_measure``, ``seconds``; (epochs, o) losses
-        ``incumbent_train`` and ``mean_train``;
+        ``incumbent_train`` and ``mean_train``, and how many candidates had
+        ``undefined`` ones;
         ``incumbent_binary_cross_entropy_train`` and ``incumbent_row_log_loss_train``.
         Arrays are empty where nothing was evolved, as for a strength of 0.
     archive_losses_ : float32 array (candidates, o)
@@ -164,6 +173,8 @@ class LebesgueTunedClassifier(MappedScoresClassifier):
         patience: int | None = None,
         max_seconds: float | None = None,
         keep_on_interrupt: bool = False,
+        checkpoint: Any = None,
+        checkpoint_every: float = 60,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -183,6 +194,8 @@ class LebesgueTunedClassifier(MappedScoresClassifier):
         self.patience = patience
         self.max_seconds = max_seconds
         self.keep_on_interrupt = keep_on_interrupt
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose

@@ -12,7 +12,7 @@ from typing import Any
 
 from .._classifier import PAPER_SETTINGS
 from .._scale_columns import ScaleNonIndicators
-from ._fingerprint import as_json, canonical, is_plain
+from .._fingerprint import as_json, canonical, is_plain
 
 __all__ = [
     "MethodSpec",

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._fingerprint import canonical
 from .._paths import PathLike, fail
 from ._cell_data import unpacked
-from ._fingerprint import canonical
 from ._results_check import check_plan, check_record, no_constant, planned
 from ._store import PLAN, RECORDS, read_lines
 
@@ -95,19 +95,19 @@ class Results:
     @property
     def datasets(self) -> list[str]:
         """Names, in the order of the plan."""
-        return _names(self.plan.get("datasets", ()), self.records, "dataset")
+        return _names(self.plan.get("datasets") or (), self.records, "dataset")
 
     @property
     def all_methods(self) -> list[str]:
         """Names, in the order of the plan, those of an ablation included."""
-        return _names(self.plan.get("methods", ()), self.records, "method")
+        return _names(self.plan.get("methods") or (), self.records, "method")
 
     @property
     def methods(self) -> list[str]:
         """Names, in the order of the plan, without the variants of an ablation."""
         variants = {
             entry["name"]
-            for entry in self.plan.get("methods", ())
+            for entry in self.plan.get("methods") or ()
             if isinstance(entry, Mapping) and entry.get("group", "main") != "main"
         }
         return [name for name in self.all_methods if name not in variants]
@@ -115,12 +115,12 @@ class Results:
     @property
     def ablation(self) -> dict[Any, str]:
         """Value of the setting that varies to the name of the method that has it."""
-        ablation = self.plan.get("ablation") or {"values": [], "names": []}
+        ablation = self.plan.get("ablation") or {}
         values = [
             canonical(value) if isinstance(value, list | Mapping) else value
-            for value in ablation["values"]
+            for value in ablation.get("values") or ()
         ]
-        return dict(zip(values, ablation["names"], strict=True))
+        return dict(zip(values, ablation.get("names") or (), strict=True))
 
     @property
     def losses(self) -> list[str]:

@@ -1,0 +1,101 @@
+"""What a fit keeps of itself while it runs, and when it has run long enough."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from ._run_state import damaged, entry, read_float
+from .persistence._checkpoint import Checkpoint
+
+
+class Keeper:
+    """Keeps the parts of a fit's state in a checkpoint, if there is one.
+
+    Parameters
+    ----------
+    checkpoint : Checkpoint or None
+
+    Attributes
+    ----------
+    saved : dict
+        The parts of the state that was found; empty at a fresh start.
+    """
+
+    def __init__(self, checkpoint: Checkpoint | None = None):
+        self._checkpoint = checkpoint
+        self._settled: dict[str, Any] = {}
+        found = None if checkpoint is None else checkpoint.newest()
+        if found is not None and not isinstance(found, Mapping):
+            raise damaged("it has no parts")
+        self.saved: dict[str, Any] = dict(found or {})
+
+    def settle(self, **parts: Any) -> None:
+        """Add parts that will not change, to be written with the next state."""
+        self._settled |= parts
+
+    def offer(
+        self,
+        parts: Callable[[], Mapping[str, Any]] = dict,
+        now: bool = False,
+    ) -> None:
+        """Write the state if it is time to, or now.
+
+        Parameters
+        ----------
+        parts : callable, default=dict
+            Returns the parts that change.
+        now : bool, default=False
+        """
+        if self._checkpoint is not None:
+            self._checkpoint.offer(lambda: {**self._settled, **parts()}, now)
+
+
+class Stopping:
+    """Tells when a run has waited or lasted too long.
+
+    Parameters
+    ----------
+    patience : int or None
+        Epochs without a larger measure.
+    max_seconds : float or None
+    saved : dict, default=None
+        What ``state`` returned, of a run that goes on.
+    """
+
+    def __init__(
+        self, patience: int | None, max_seconds: float | None, saved: Any = None
+    ):
+        self._patience, self._max_seconds = patience, max_seconds
+        self._began = time.perf_counter()
+        self._waited = 0
+        self._best = -1.0
+        self.finished = False
+        if saved is not None:
+            self._began -= max(0.0, read_float(saved, "seconds"))
+            self.finished = entry(saved, "finished") is True
+
+    def state(self, finished: bool) -> dict[str, Any]:
+        """Return what a run that goes on must know."""
+        return {"seconds": time.perf_counter() - self._began, "finished": finished}
+
+    def begin(self, measure: float, earlier: Iterable[float] = ()) -> None:
+        """Begin with the largest measure so far, then that after each earlier epoch."""
+        self._best, self._waited = measure, 0
+        for value in earlier:
+            self._count(value)
+
+    def after(self, measure: float) -> bool:
+        """Tell whether the epoch that reached a measure is to be the last one."""
+        self._count(measure)
+        impatient = self._patience is not None and self._waited >= self._patience
+        late = self._max_seconds is not None and (
+            time.perf_counter() - self._began >= self._max_seconds
+        )
+        return impatient or late
+
+    def _count(self, measure: float) -> None:
+        self._waited += 1
+        if measure > self._best:
+            self._best, self._waited = measure, 0

@@ -1,0 +1,279 @@
+"""What a fit of networks runs, built from its settings and rows."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._archive import Archive
+from ._ascent import Climber, NetworkRows
+from ._member_fit import OutputSettings
+from ._members import AscendingMembers, EvolvedMembers, Jury, MemberRun, left_out
+from ._recipe import Recipe, default_epochs
+from ._rows import FitRows, Part
+from ._run_state import (
+    entry,
+    read_member_progress,
+    read_members,
+    read_progress,
+    read_strategy,
+)
+from ._search import Fitness, Search
+from .engine import NumpyEngine, TorchEngine
+from .losses import Loss, LossSet, RowTargets
+from .network import Layout, Scaling
+
+# Parameters that a recipe takes as they are.
+_OF_RECIPE = (
+    "init",
+    "evolve",
+    "learning_rate",
+    "batch_size",
+    "smoothing",
+    "dropout",
+    "epoch_rows",
+    "population_size",
+    "covariance",
+    "sigma0",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkFit:
+    """Builds searches and members, new ones or such that go on.
+
+    Attributes
+    ----------
+    settings : CLMLClassifier
+        For its parameters.
+    kind : {"ascent", "cma", "rank_gradient"}
+    losses : tuple of Loss
+    layout : Layout
+    scaling : Scaling
+    seed : sequence of int
+    rows : FitRows
+    device : str or None
+        Where populations live; None is the memory of the CPU.
+    executor : Executor or None
+    """
+
+    settings: Any
+    kind: str
+    losses: tuple[Loss, ...]
+    layout: Layout
+    scaling: Scaling
+    seed: tuple[int, ...]
+    rows: FitRows
+    device: str | None
+    executor: Executor | None
+
+    @property
+    def recipe(self) -> Recipe:
+        """How networks are trained."""
+        n_epochs = self.settings.max_epochs or default_epochs(
+            self.kind, len(self.rows.train.Y)
+        )
+        return Recipe(
+            kind=self.kind,
+            n_epochs=int(n_epochs),
+            # How far a warm start will go is not known.
+            horizon=None if self.settings.warm_start else int(n_epochs),
+            **{name: getattr(self.settings, name) for name in _OF_RECIPE},
+        )
+
+    @property
+    def output_settings(self) -> OutputSettings:
+        """How the front of members' outputs is searched for."""
+        return OutputSettings(
+            losses=self.settings.losses,
+            ties=self.settings.ties,
+            max_front=int(self.settings.max_front),
+            shrinkage=self.settings.shrinkage,
+            seed=(*self.seed, 4),
+        )
+
+    def search(self, continued: Search | None = None, state: Any = None) -> Search:
+        """Return the search for one network, its rows attached.
+
+        Parameters
+        ----------
+        continued : Search, default=None
+            One that goes on with these rows.
+        state : dict, default=None
+            That of a checkpoint, on the same rows.
+        """
+        if continued is not None:
+            self._attach(continued)
+            return continued
+        recipe = self.recipe
+        if state is None:
+            strategy, expand = recipe.strategy(
+                self.network_rows(self.rows.train),
+                self.rows.train.targets,
+                np.random.SeedSequence([*self.seed, 1]),
+                self.device,
+            )
+        else:
+            strategy, expand = read_strategy(entry(state, "strategy"), self.layout.size)
+        archive = Archive.empty(
+            len(self.losses), self.layout.size, int(self.settings.max_front)
+        )
+        n_rows = len(self.rows.train.Y)
+        search = Search(
+            strategy=strategy,
+            fitness=self._fitness,
+            archive=archive,
+            expand=expand,
+            epoch_rows=recipe.rows_of_an_epoch(n_rows, (*self.seed, 3)),
+        )
+        self._attach(search)
+        if state is not None:
+            search.resume(read_progress(state, strategy, archive))
+        return search
+
+    def _attach(self, search: Search) -> None:
+        validation = self.rows.validation
+        search.attach(
+            self._engine(self.rows.train),
+            None if validation is None else self._engine(validation),
+            self.executor,
+        )
+
+    def members(
+        self, n_members: int, continued: Any = None, state: Any = None
+    ) -> MemberRun:
+        """Return the run of several networks.
+
+        Parameters
+        ----------
+        n_members : int
+        continued : pair of members' state and progress, default=None
+            Those of a run that goes on with these rows.
+        state : dict, default=None
+            That of a checkpoint, on the same rows.
+        """
+        trained, progress = continued or (None, None)
+        n_members = n_members if trained is None else len(trained)
+        train = self.network_rows(self.rows.train)
+        validation = self.rows.validation
+        jury = Jury(
+            train,
+            self._held_out(n_members),
+            None if validation is None else self.network_rows(validation),
+        )
+        all_targets = self.rows.train.targets
+        judge = self.rows.judge.targets
+        if jury.judged is not None:
+            judge = all_targets.take(np.flatnonzero(jury.judged))
+        loss_set = LossSet(self.losses, self.layout.n_labels)
+        if state is not None:
+            trained = read_members(
+                state, n_members, self.layout.size, loss_set, self.kind == "ascent"
+            )
+            n_labels = self.layout.n_labels
+            progress = read_member_progress(
+                state,
+                len(self.losses),
+                (n_members, self.layout.size),
+                (all_targets.n_rows, n_labels),
+                (judge.n_rows, n_labels),
+            )
+        # Of any unit: what a step does must not depend on it.
+        weight = all_targets.weight / all_targets.weight.mean()
+        targets = [
+            replace(all_targets, weight=weight * ~out, weighted=True)
+            for out in jury.held_out
+        ]
+        members: AscendingMembers | EvolvedMembers
+        if self.kind == "ascent":
+            began = 0 if state is not None else None
+            members = self._ascending(train, targets, loss_set, trained, began)
+        else:
+            members = self._evolved(train, targets, trained)
+        return MemberRun(
+            members, jury, all_targets, judge, self.losses, self.executor, progress
+        )
+
+    def _held_out(self, n_members: int) -> NDArray[np.bool_]:
+        if self.rows.validation is not None:
+            return np.zeros((n_members, len(self.rows.train.Y)), dtype=bool)
+        seed = int(np.random.default_rng([*self.seed, 5]).integers(2**31))
+        return left_out(self.rows.train.Y, n_members, seed)
+
+    def _member_seeds(self, n_members: int) -> list[np.random.SeedSequence]:
+        return np.random.SeedSequence([*self.seed, 1]).spawn(n_members)
+
+    def _ascending(
+        self,
+        train: NetworkRows,
+        targets: list[RowTargets],
+        loss_set: LossSet,
+        climbers: Any,
+        began: int | None,
+    ) -> AscendingMembers:
+        climbers = climbers or [
+            Climber.start(self.layout, seed)
+            for seed in self._member_seeds(len(targets))
+        ]
+        began = climbers[0].epoch if began is None else began
+        plan = self.recipe.ascent(targets[0].n_rows, self.layout)
+        # What of the start still lies ahead of a warm start, after an interrupt.
+        left = max(plan.surrogate_epochs - began, 0)
+        plan = replace(plan, surrogate_epochs=left)
+        return AscendingMembers(climbers, train, targets, loss_set, plan, began)
+
+    def _evolved(
+        self, train: NetworkRows, targets: list[RowTargets], pairs: Any
+    ) -> EvolvedMembers:
+        recipe = self.recipe
+        pairs = pairs or [
+            recipe.strategy(train, own, seed, self.device)
+            for own, seed in zip(targets, self._member_seeds(len(targets)), strict=True)
+        ]
+        strategies, expand = zip(*pairs, strict=True)
+        return EvolvedMembers(
+            strategies,
+            expand,
+            engine=self._engine(self.rows.train),
+            targets=targets,
+            fitness=self._fitness,
+            epoch_rows=recipe.rows_of_an_epoch(train.X.shape[0], (*self.seed, 3)),
+        )
+
+    def network_rows(self, part: Part) -> NetworkRows:
+        """Return rows as single networks read them."""
+        return NetworkRows.prepared(part.X, self.scaling, self.layout)
+
+    def _engine(self, part: Part) -> NumpyEngine | TorchEngine:
+        if self.device is not None:
+            return TorchEngine(
+                self.layout,
+                part.X,
+                part.targets,
+                self.losses,
+                scaling=self.scaling,
+                device=self.device,
+            )
+        return NumpyEngine(
+            self.layout,
+            part.X,
+            part.targets,
+            self.losses,
+            scaling=self.scaling,
+            executor=self.executor,
+            memory_mb=self.settings.memory_mb,
+        )
+
+    @property
+    def _fitness(self) -> Fitness:
+        return Fitness(
+            ties=self.settings.ties,
+            method=self.settings.lebesgue,
+            n_samples=self.settings.n_samples,
+            seed=(*self.seed, 2),
+            archived=self.settings.reference == "archive",
+        )

@@ -1,0 +1,291 @@
+"""Runs as plain values, for checkpoints, and back. What is read is not trusted.
+
+A state is made of dicts, arrays, numbers and text. It is taken between two epochs and
+holds all that the next one depends on, the generators too, so that a run that goes on
+from it is the run itself, bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._adam import Adam
+from ._archive import Archive
+from ._ascent import Climber
+from ._candidates import as_single
+from ._members import AscendingMembers, MemberProgress, Members, Together
+from ._search import Progress, Search, history_arrays
+from ._starts import LastLayer
+from .evolution import Strategy, strategy_from_state
+from .evolution._random import generator_from_state, generator_state
+from .losses import LossSet, Totals
+
+#: A length of an axis; None is any.
+Shape = tuple[int | None, ...]
+
+
+def search_state(search: Search) -> dict[str, Any]:
+    """Return the state of a search between two epochs."""
+    progress = search.progress
+    archive = progress.archive
+    return {
+        "strategy": strategy_state(search.strategy, search.expand),
+        "epoch": progress.epoch,
+        "archive_losses": archive.losses,
+        "archive_thetas": archive.thetas,
+        "archive_measure": archive.measure,
+        "references": progress.references,
+        "incumbent": progress.incumbent,
+        "history": history_arrays(progress.history),
+        "archived_losses": np.stack(progress.archived_losses),
+    }
+
+
+def read_progress(state: Any, strategy: Strategy, archive: Archive) -> Progress:
+    """Return the progress of a search whose strategy was read.
+
+    Parameters
+    ----------
+    state : dict
+        Of ``search_state``.
+    strategy : Strategy
+    archive : Archive
+        An empty one, of the size of whole candidates.
+    """
+    n_epochs = read_whole(state, "epoch")
+    n_losses = archive.losses.shape[1]
+    losses = read_floats(state, "archive_losses", (None, n_losses))
+    thetas = read_floats(
+        state, "archive_thetas", (len(losses), archive.n_parameters), np.float32
+    )
+    population = (n_epochs, strategy.population_size, n_losses)
+    archived = read_floats(state, "archived_losses", population, np.float32)
+    if strategy.epoch != n_epochs or n_epochs == 0:
+        raise damaged(f"{n_epochs} epochs do not go with {strategy.epoch} updates")
+    return Progress(
+        epoch=n_epochs,
+        archive=Archive(
+            archive.capacity,
+            losses,
+            tuple(thetas),
+            archive.n_parameters,
+            read_float(state, "archive_measure"),
+        ),
+        references=read_floats(state, "references", (None, n_losses)),
+        incumbent=read_floats(state, "incumbent", (archive.n_parameters,), np.float32),
+        history=read_history(state, n_epochs, n_losses, "incumbent_train"),
+        archived_losses=tuple(archived),
+    )
+
+
+def strategy_state(strategy: Strategy, expand: Any) -> dict[str, Any]:
+    """Return the state of a strategy and of what completes its candidates."""
+    kept = expand.before if isinstance(expand, LastLayer) else None
+    return {"state": strategy.state(), "kept": kept}
+
+
+def read_strategy(state: Any, n_parameters: int) -> tuple[Strategy, Any]:
+    """Return a strategy that goes on, and what completes its candidates.
+
+    Parameters
+    ----------
+    state : dict
+        Of ``strategy_state``.
+    n_parameters : int
+        Size of a whole candidate.
+    """
+    strategy = strategy_from_state(entry(state, "state"))
+    expand: Any = as_single
+    n_kept = 0
+    if entry(state, "kept") is not None:
+        kept = read_floats(state, "kept", (None,), np.float32)
+        expand, n_kept = LastLayer(kept), len(kept)
+    if strategy.n_parameters + n_kept != n_parameters:
+        raise damaged(
+            f"candidates have {strategy.n_parameters + n_kept} weights, "
+            f"expected {n_parameters}"
+        )
+    return strategy, expand
+
+
+def members_state(members: Members, progress: MemberProgress) -> dict[str, Any]:
+    """Return the state of members between two epochs."""
+    if isinstance(members, AscendingMembers):
+        trained = [_climber_state(climber) for climber in members.climbers]
+    else:
+        trained = [strategy_state(*pair) for pair in members.state()]
+    best = progress.best
+    assert best is not None  # there is one after an epoch
+    return {
+        "members": trained,
+        "epoch": progress.epoch,
+        "best": {
+            "networks": best.networks,
+            "seen": best.seen,
+            "unseen": best.unseen,
+        },
+        "best_value": progress.best_value,
+        "value": progress.value,
+        "measure": progress.measure,
+        "history": history_arrays(progress.history),
+    }
+
+
+def read_members(
+    state: Any, n_members: int, n_parameters: int, loss_set: LossSet, ascending: bool
+) -> list[Any]:
+    """Return climbers, or pairs of a strategy and what completes its candidates."""
+    found = entry(state, "members")
+    if not isinstance(found, list) or len(found) != n_members:
+        raise damaged(f"there are not {n_members} members")
+    n_epochs = read_whole(state, "epoch")
+    if ascending:
+        climbers = [_read_climber(one, n_parameters, loss_set) for one in found]
+        epochs = {climber.epoch for climber in climbers}
+    else:
+        pairs = [read_strategy(one, n_parameters) for one in found]
+        epochs = {strategy.epoch for strategy, _ in pairs}
+    if epochs != {n_epochs} or n_epochs == 0:
+        raise damaged(f"members have done {sorted(epochs)} epochs, not {n_epochs}")
+    return climbers if ascending else pairs
+
+
+def read_member_progress(
+    state: Any, n_losses: int, networks: Shape, seen: Shape, unseen: Shape
+) -> MemberProgress:
+    """Return what members had found; shapes are those of what they say."""
+    best = entry(state, "best")
+    n_epochs = read_whole(state, "epoch")
+    return MemberProgress(
+        epoch=n_epochs,
+        best=Together(
+            read_floats(best, "networks", networks, np.float32),
+            read_floats(best, "seen", seen),
+            read_floats(best, "unseen", unseen),
+        ),
+        best_value=read_float(state, "best_value"),
+        value=read_float(state, "value"),
+        measure=read_float(state, "measure"),
+        history=read_history(state, n_epochs, n_losses, "incumbent_validation"),
+    )
+
+
+def _climber_state(climber: Climber) -> dict[str, Any]:
+    generator = np.random.default_rng()
+    generator.bit_generator.state = climber.generator
+    sums = climber.sums
+    assert sums is not None  # there are some after an epoch
+    return {
+        "theta": climber.theta,
+        "average": climber.average,
+        "first": climber.adam.first,
+        "second": climber.adam.second,
+        "n_steps": climber.adam.n_steps,
+        "columns": sums.columns,
+        "labels": sums.labels,
+        "generator": generator_state(generator),
+        "epoch": climber.epoch,
+        "losses": climber.losses,
+    }
+
+
+def _read_climber(state: Any, n_parameters: int, loss_set: LossSet) -> Climber:
+    weights = {
+        name: read_floats(state, name, (n_parameters,), np.float32)
+        for name in ("theta", "average", "first", "second")
+    }
+    adam = Adam(n_parameters, maximize=True)
+    adam.first, adam.second = weights["first"], weights["second"]
+    adam.n_steps = read_whole(state, "n_steps")
+    empty = loss_set.new_totals(1)
+    generator = entry(state, "generator")
+    if not isinstance(generator, Mapping):
+        raise damaged("a generator is none")
+    return Climber(
+        theta=weights["theta"],
+        average=weights["average"],
+        adam=adam,
+        generator=dict(generator_from_state(generator).bit_generator.state),
+        sums=Totals(
+            read_floats(state, "columns", empty.columns.shape),
+            read_floats(state, "labels", empty.labels.shape),
+            {},
+        ),
+        epoch=read_whole(state, "epoch"),
+        losses=read_floats(state, "losses", (len(loss_set.losses),)),
+    )
+
+
+def read_history(
+    state: Any, n_epochs: int, n_losses: int, judged: str
+) -> tuple[dict[str, Any], ...]:
+    """Return one record an epoch from arrays of ``history_arrays``.
+
+    ``judged`` are the losses that an estimator shows while it goes on.
+    """
+    arrays = entry(state, "history")
+    if not isinstance(arrays, Mapping) or not all(
+        isinstance(values, np.ndarray)
+        and values.dtype.kind in "fi"
+        and values.shape in ((n_epochs,), (n_epochs, n_losses))
+        for values in arrays.values()
+    ):
+        raise damaged(f"the history is not one of {n_epochs} epochs")
+    read_floats(arrays, "archive_measure", (n_epochs,))
+    read_floats(arrays, judged, (n_epochs, n_losses))
+    read_floats(arrays, "undefined", (n_epochs, n_losses), np.int64)
+    return tuple(
+        {name: values[i] for name, values in arrays.items()} for i in range(n_epochs)
+    )
+
+
+def entry(state: Any, name: str) -> Any:
+    """Return what a state has under a name."""
+    if not isinstance(state, Mapping) or name not in state:
+        raise damaged(f"{name} is missing")
+    return state[name]
+
+
+def read_floats(
+    state: Any, name: str, shape: Shape, dtype: type = np.float64
+) -> NDArray[Any]:
+    """Return an array of a state, in rows as the one that was written."""
+    array = entry(state, name)
+    if (
+        not isinstance(array, np.ndarray)
+        or array.dtype != dtype
+        or not _fits(array.shape, shape)
+    ):
+        raise damaged(f"{name} is no array {shape} of {np.dtype(dtype)}")
+    return np.ascontiguousarray(array)
+
+
+def _fits(found: Sequence[int], expected: Shape) -> bool:
+    return len(found) == len(expected) and all(
+        e is None or e == f for e, f in zip(expected, found, strict=True)
+    )
+
+
+def read_float(state: Any, name: str) -> float:
+    """Return a number of a state."""
+    value = entry(state, name)
+    if isinstance(value, bool) or not isinstance(value, int | float | np.floating):
+        raise damaged(f"{name} is no number")
+    return float(value)
+
+
+def read_whole(state: Any, name: str) -> int:
+    """Return a number of a state that counts something."""
+    value = entry(state, name)
+    if type(value) is not int or not 0 <= value < 2**53:
+        raise damaged(f"{name} is no count")
+    return value
+
+
+def damaged(reason: str) -> ValueError:
+    """Return the error of a state that no run has written."""
+    return ValueError(f"The state of a run is damaged: {reason}.")

@@ -1,0 +1,421 @@
+"""Fits that are broken off and go on: the same bits as if nothing had happened."""
+
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.datasets import make_multilabel_classification
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.tree import DecisionTreeClassifier
+
+from clml import (
+    CLMLClassifier,
+    LebesgueStackingClassifier,
+    LebesgueTunedClassifier,
+)
+from clml.persistence._checkpoint import KIND, Checkpoint
+from clml.persistence._file import read_file, write_file
+
+SMALL = {"embedding_dim": 4, "shrinkage": 0.5}
+EVOLVED = SMALL | {"search": "cma", "n_members": 1, "population_size": 8}
+RUNS = {
+    "rank one": EVOLVED,
+    "full": EVOLVED | {"covariance": "full"},
+    "separable, archive": EVOLVED | {"covariance": "separable", "reference": "archive"},
+    "cma": EVOLVED | {"covariance": "cma"},
+    "all rows": EVOLVED | {"validation_fraction": 0.0},
+    "sampled": EVOLVED | {"lebesgue": "monte_carlo", "n_samples": 50},
+    "last layer": EVOLVED
+    | {"search": "rank_gradient", "epoch_rows": 0.5}
+    | {"evolve": "last", "init": "surrogate"},
+    "gradient": EVOLVED | {"search": "rank_gradient"},
+    "torch": EVOLVED | {"engine": "torch"},
+    "evolved members": EVOLVED | {"n_members": 3, "init": "surrogate"},
+    "members": SMALL | {"n_members": 3},
+    "one member": SMALL | {"n_members": 1, "search": "ascent"},
+    "dropout": SMALL | {"n_members": 2, "dropout": 0.2, "init": "surrogate"},
+}
+
+
+class BrokenOffError(Exception):
+    """Stands for whatever ends a process."""
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_multilabel_classification(
+        n_samples=60, n_features=6, n_classes=3, random_state=0
+    )
+
+
+@pytest.fixture
+def breaks_off(monkeypatch):
+    """Break fits off after every second state that is written."""
+    written = []
+    offer = Checkpoint.offer
+
+    def offered(self, *arguments, **keywords):
+        offer(self, *arguments, **keywords)
+        written.append(None)
+        if len(written) % 2 == 0:
+            raise BrokenOffError
+
+    monkeypatch.setattr(Checkpoint, "offer", offered)
+    return written
+
+
+def fit_until_it_ends(estimator, *data, **keywords):
+    """Return a fitted copy, and how often it began."""
+    for n_begun in range(1, 100):
+        try:
+            return clone(estimator).fit(*data, **keywords), n_begun
+        except BrokenOffError:
+            continue
+    raise AssertionError("It never ends.")
+
+
+def assert_same_run(one, other):
+    np.testing.assert_array_equal(one.theta_, other.theta_)
+    for name in ("losses", "theta", "temperature"):
+        np.testing.assert_array_equal(
+            getattr(one.front_, name), getattr(other.front_, name)
+        )
+    assert one.history_.keys() == other.history_.keys()
+    for name, values in one.history_.items():
+        if name != "seconds":
+            np.testing.assert_array_equal(values, other.history_[name])
+    np.testing.assert_array_equal(one.archive_losses_, other.archive_losses_)
+    for name in ("n_epochs_", "temperature_", "incumbent_", "interrupted_"):
+        assert getattr(one, name) == getattr(other, name)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_run_goes_on_bit_for_bit(data, tmp_path, breaks_off, name):
+    clf = CLMLClassifier(max_epochs=7, random_state=0, **RUNS[name])
+    whole = clone(clf).fit(*data)
+    clf.set_params(checkpoint=tmp_path, checkpoint_every=0)
+    broken, n_begun = fit_until_it_ends(clf, *data)
+    assert n_begun == 4
+    assert_same_run(whole, broken)
+    assert (broken.history_["seconds"] > 0).all()
+
+
+@pytest.mark.parametrize("name", ["rank one", "members"])
+def test_a_finished_run_is_read_and_not_run(data, tmp_path, monkeypatch, name):
+    clf = CLMLClassifier(max_epochs=3, random_state=0, **RUNS[name])
+    clf.set_params(checkpoint=tmp_path)
+    once = clone(clf).fit(*data)
+    run = "_members.MemberRun" if name == "members" else "_search.Search"
+    monkeypatch.delattr(f"clml.{run}.epoch")
+    # What results do not depend on may change.
+    again = clf.set_params(n_jobs=2, memory_mb=1, verbose=1).fit(*data)
+    assert_same_run(once, again)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        LebesgueTunedClassifier(
+            DecisionTreeClassifier(random_state=0), cv=3, max_epochs=4
+        ),
+        LebesgueTunedClassifier(KNeighborsClassifier(), cv=3, transform="thresholds"),
+        LebesgueStackingClassifier(
+            [("near", KNeighborsClassifier()), ("nearer", KNeighborsClassifier(1))],
+            cv=2,
+            max_epochs=3,
+            shrinkage=0.5,
+        ),
+    ],
+    ids=["tuned", "thresholds", "stacked"],
+)
+@pytest.mark.parametrize("sparse", [False, True])
+def test_tuning_goes_on_bit_for_bit(data, tmp_path, breaks_off, estimator, sparse):
+    X, Y = data
+    X = sp.csr_matrix(X) if sparse else X
+    estimator = clone(estimator).set_params(random_state=0, population_size=8)
+    whole = clone(estimator).fit(X, Y)
+    estimator.set_params(checkpoint=tmp_path, checkpoint_every=0)
+    broken, n_begun = fit_until_it_ends(estimator, X, Y)
+    assert n_begun > 2
+    assert_same_run(whole, broken)
+    assert whole.shrinkage_path_ == broken.shrinkage_path_
+    np.testing.assert_array_equal(whole.predict_proba(X), broken.predict_proba(X))
+
+
+def test_folds_are_not_fitted_twice(data, tmp_path, breaks_off):
+    fitted = []
+
+    class Counted(KNeighborsClassifier):
+        def fit(self, X, y):
+            fitted.append(len(X))
+            return super().fit(X, y)
+
+    clf = LebesgueTunedClassifier(
+        Counted(),
+        cv=4,
+        max_epochs=2,
+        shrinkage=0.0,
+        random_state=0,
+        checkpoint=tmp_path,
+        checkpoint_every=0,
+    )
+    fit_until_it_ends(clf, *data)
+    assert sum(n < 60 for n in fitted) == 4
+
+
+def test_weights_validation_rows_and_one_label(data, tmp_path, breaks_off):
+    X, Y = data
+    clf = CLMLClassifier(max_epochs=5, random_state=0, **EVOLVED)
+    given = {
+        "sample_weight": np.linspace(0, 2, 40),
+        "X_val": X[40:],
+        "y_val": Y[40:, 0],
+    }
+    whole = clone(clf).fit(X[:40], Y[:40, 0], **given)
+    clf.set_params(checkpoint=tmp_path, checkpoint_every=0)
+    broken, n_begun = fit_until_it_ends(clf, X[:40], Y[:40, 0], **given)
+    assert n_begun == 3
+    assert_same_run(whole, broken)
+
+
+def test_a_seed_that_was_not_given_is_kept(data, tmp_path, breaks_off):
+    clf = CLMLClassifier(
+        max_epochs=6, checkpoint=tmp_path, checkpoint_every=0, **EVOLVED
+    )
+    broken, n_begun = fit_until_it_ends(clf, *data)
+    assert n_begun == 4
+    (_, newest) = sorted(tmp_path.iterdir())
+    assert read_file(newest, KIND)["state"]["seed"] == broken._seed
+
+
+def test_a_generator_moves_on_alike(data, tmp_path, breaks_off):
+    clf = CLMLClassifier(
+        max_epochs=4, checkpoint=tmp_path, checkpoint_every=0, **EVOLVED
+    )
+    draws = []
+    for _ in range(2):
+        random = np.random.RandomState(5)
+        fit_until_it_ends(clf.set_params(random_state=random), *data)
+        draws.append(random.randint(1000))
+    assert draws[0] == draws[1]
+
+
+@pytest.mark.parametrize("name", ["rank one", "members"])
+def test_patience_counts_on(data, tmp_path, breaks_off, name):
+    clf = CLMLClassifier(max_epochs=60, patience=3, random_state=0, **RUNS[name])
+    whole = clone(clf).fit(*data)
+    assert whole.n_epochs_ < 60
+    clf.set_params(checkpoint=tmp_path, checkpoint_every=0)
+    assert_same_run(whole, fit_until_it_ends(clf, *data)[0])
+
+
+def test_seconds_count_on(data, tmp_path, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    offer = Checkpoint.offer
+
+    def offered(self, *arguments, **keywords):
+        now[0] += 10
+        offer(self, *arguments, **keywords)
+        if now[0] == 30:
+            raise BrokenOffError
+
+    monkeypatch.setattr(Checkpoint, "offer", offered)
+    clf = CLMLClassifier(
+        max_epochs=20, max_seconds=45, checkpoint=tmp_path, checkpoint_every=0
+    ).set_params(**EVOLVED)
+    with pytest.raises(BrokenOffError):
+        clf.fit(*data)
+    now[0] = 1000.0
+    assert clf.fit(*data).n_epochs_ == 6
+
+
+def test_an_interrupt_writes_a_state(data, tmp_path, monkeypatch):
+    from clml._search import Search
+
+    epoch = Search.epoch
+
+    def interrupted(self):
+        if self.progress.epoch == 3:
+            raise KeyboardInterrupt
+        return epoch(self)
+
+    clf = CLMLClassifier(max_epochs=6, random_state=0, **EVOLVED)
+    whole = clone(clf).fit(*data)
+    clf.set_params(checkpoint=tmp_path)  # the next state is due in a minute
+    with monkeypatch.context() as patch:
+        patch.setattr(Search, "epoch", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            clf.fit(*data)
+    assert clf.n_epochs_ == 3
+    (path,) = tmp_path.iterdir()
+    assert read_file(path, KIND)["state"]["run"]["epoch"] == 3
+    assert_same_run(whole, clf.fit(*data))
+
+
+def test_members_that_were_interrupted_within_an_epoch(data, tmp_path, monkeypatch):
+    from clml.evolution import RankOneCMA
+
+    tell = RankOneCMA.tell
+    calls = []
+
+    def interrupted(self, order):
+        calls.append(None)
+        if len(calls) == 8:  # the second of three members, in the third epoch
+            raise KeyboardInterrupt
+        tell(self, order)
+
+    clf = CLMLClassifier(max_epochs=5, random_state=0, **(EVOLVED | {"n_members": 3}))
+    whole = clone(clf).fit(*data)
+    clf.set_params(checkpoint=tmp_path, checkpoint_every=0)
+    with monkeypatch.context() as patch:
+        patch.setattr(RankOneCMA, "tell", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            clf.fit(*data)
+    assert_same_run(whole, clf.fit(*data))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"embedding_dim": 5}, "embedding_dim was 4 there and is 5 here"),
+        ({"random_state": 1}, "random_state was 0 there and is 1 here"),
+        ({"losses": ("hamming", "lrap")}, "losses was"),
+        ({"max_epochs": 3}, "max_epochs was 2 there and is 3 here"),
+        ({"engine": "torch"}, "device was None there and is 'cpu' here"),
+    ],
+)
+def test_other_settings_are_an_error(data, tmp_path, change, message):
+    clf = CLMLClassifier(
+        max_epochs=2, random_state=0, checkpoint=tmp_path, **EVOLVED
+    ).fit(*data)
+    with pytest.raises(ValueError, match=message):
+        clf.set_params(**change).fit(*data)
+
+
+def test_other_data_are_an_error(data, tmp_path):
+    X, Y = data
+    clf = CLMLClassifier(
+        max_epochs=2, random_state=0, checkpoint=str(tmp_path), **EVOLVED
+    ).fit(X, Y)
+    for changed in ((X + 1, Y), (X, 1 - Y), (X[1:], Y[1:])):
+        with pytest.raises(ValueError, match="holds other values"):
+            clf.fit(*changed)
+    with pytest.raises(ValueError, match="X_val was not given there"):
+        clf.fit(X, Y, X_val=X, y_val=Y)
+    tuned = LebesgueTunedClassifier(KNeighborsClassifier(), checkpoint=tmp_path)
+    with pytest.raises(ValueError, match="class was 'CLMLClassifier'"):
+        tuned.fit(X, Y)
+
+
+def test_a_learner_that_was_fitted_before_is_part_of_the_data(data, tmp_path):
+    X, Y = data
+    clf = LebesgueTunedClassifier(
+        KNeighborsClassifier().fit(X, Y),
+        prefit=True,
+        max_epochs=2,
+        random_state=0,
+        checkpoint=tmp_path,
+    ).fit(X, Y)
+    assert clf.fit(X, Y).n_epochs_ == 2
+    clf.set_params(estimator=KNeighborsClassifier().fit(X[:50], Y[:50]))
+    with pytest.raises(ValueError, match="estimator holds other values"):
+        clf.fit(X, Y)
+
+
+def test_a_warm_start_is_another_thing(data, tmp_path):
+    clf = CLMLClassifier(warm_start=True, checkpoint=tmp_path, **EVOLVED)
+    with pytest.raises(ValueError, match="use one of the two"):
+        clf.fit(*data)
+
+
+WRONG = [None, -1, "text", {}, [], np.ones((2, 2)), float("nan")]
+
+
+def _leaves(node, path=()):
+    items = (
+        node.items()
+        if isinstance(node, dict)
+        else enumerate(node)
+        if isinstance(node, list)
+        else ()
+    )
+    for key, value in items:
+        yield (*path, key)
+        yield from _leaves(value, (*path, key))
+
+
+def _replaced(node, path, value):
+    if not path:
+        return value
+    copy = node.copy()
+    copy[path[0]] = _replaced(node[path[0]], path[1:], value)
+    return copy
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        *(("rank one", wrong) for wrong in WRONG),
+        *(("last layer", wrong) for wrong in WRONG[::2]),
+        *(("members", wrong) for wrong in WRONG[::3]),
+    ],
+)
+def test_a_state_with_something_else_in_it(data, tmp_path, name, wrong):
+    """Whatever stands in the place of a part: an error, or a run to its end."""
+    clf = CLMLClassifier(
+        max_epochs=2, random_state=0, checkpoint=tmp_path, **RUNS[name]
+    ).fit(*data)
+    (path,) = tmp_path.iterdir()
+    content = read_file(path, KIND)
+    refused = 0
+    for leaf in _leaves(content["state"]):
+        state = _replaced(content["state"], leaf, wrong)
+        write_file(path, KIND, {"identity": content["identity"], "state": state})
+        try:
+            clf.fit(*data)
+        except ValueError:
+            refused += 1
+    assert refused > 10
+
+
+CHILD = """
+import sys
+from sklearn.datasets import make_multilabel_classification
+from clml import CLMLClassifier
+X, Y = make_multilabel_classification(
+    n_samples=60, n_features=6, n_classes=3, random_state=0
+)
+CLMLClassifier(**{settings!r}, checkpoint={folder!r}, checkpoint_every=0).fit(X, Y)
+"""
+
+
+@pytest.mark.parametrize("search", ["ascent", "cma"])
+def test_a_process_that_is_killed_again_and_again(data, tmp_path, search):
+    settings = SMALL | {
+        "search": search,
+        "n_members": 2,
+        "population_size": 8,
+        "max_epochs": 400,
+        "random_state": 0,
+    }
+    code = CHILD.format(settings=settings, folder=str(tmp_path))
+    for n_states in (1, 8, 30):
+        until = f"checkpoint-{n_states:010d}.clml"
+        with subprocess.Popen([sys.executable, "-c", code]) as child:
+            while child.poll() is None and max(names(tmp_path), default="") < until:
+                time.sleep(0.001)
+            child.kill()
+        assert child.returncode == -9, "it should not have come to its end"
+        assert all(read_file(path, KIND) for path in tmp_path.glob("*.clml"))
+    clf = CLMLClassifier(**settings)
+    whole = clone(clf).fit(*data)
+    assert_same_run(whole, clf.set_params(checkpoint=tmp_path).fit(*data))
+
+
+def names(folder):
+    return [path.name for path in folder.glob("*.clml")]
