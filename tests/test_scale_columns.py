@@ -61,3 +61,14 @@ def test_names_of_a_frame_are_kept():
 def test_nothing_to_scale():
     X = np.eye(3)
     np.testing.assert_array_equal(ScaleNonIndicators().fit_transform(X), X)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_columns_of_any_size(kind):
+    # The squares of most of these are no numbers of float64, or 0.
+    sizes = np.array([1e-250, 1e-160, 1.0, 1e160, 1e300])
+    X = np.random.default_rng(0).normal(2, 1, size=(20, 5))
+    plain, found = (ScaleNonIndicators().fit(kind(Z)) for Z in (X, X * sizes))
+    np.testing.assert_allclose(found.scale_ / sizes, plain.scale_)
+    np.testing.assert_allclose(found.mean_ / sizes, plain.mean_)
+    assert found.scale_[2] == plain.scale_[2]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from clml import _score_engine
 from clml._score_engine import ScoreEngine
 from clml._score_map import MapSpace, apply_map
-from clml.losses import RowTargets, loss_values
+from clml.losses import LossSet, RowTargets, loss_values
 
 LOSSES = ("hamming", "lrap", "micro_f1", "macro_f1")
 
@@ -95,6 +95,59 @@ def test_memory_of_all_logits_is_bounded(monkeypatch):
     )
     np.testing.assert_array_equal(engine.losses(maps), before)
     assert sizes == [16, 4]
+
+
+@pytest.mark.parametrize("most", [1, 5, 16, 20])
+def test_fewer_candidates_at_once_where_memory_runs_out(monkeypatch, most):
+    engine, *_ = make_engine(losses=(*LOSSES, count_predictions))
+    maps = np.random.default_rng(0).normal(size=(40, 9))
+    expected = engine.losses(maps)
+    inner = LossSet.evaluate_matrix_losses
+
+    def limited(self, scores, targets):
+        if len(scores) > most:
+            raise MemoryError("no room")
+        return inner(self, scores, targets)
+
+    monkeypatch.setattr(LossSet, "evaluate_matrix_losses", limited)
+    with pytest.warns(UserWarning, match="candidates' scores instead of 40"):
+        np.testing.assert_array_equal(engine.losses(maps), expected)
+    np.testing.assert_array_equal(engine.losses(maps), expected)  # not said again
+
+
+def test_a_helper_without_memory_loses_nobodys_work(monkeypatch):
+    monkeypatch.setattr(_score_engine, "_SMALL_WORK", 0)
+    maps = np.random.default_rng(0).normal(size=(40, 9))
+    expected = make_engine(n=5_000)[0].losses(maps)
+    inner, failed = ScoreEngine._sum_rows_in_lanes, []
+
+    def crowded(self, weights, bias, task):
+        if task.shard == 2 and task not in failed:
+            failed.append(task)
+            raise MemoryError("no room")
+        return inner(self, weights, bias, task)
+
+    monkeypatch.setattr(ScoreEngine, "_sum_rows_in_lanes", crowded)
+    with ThreadPoolExecutor(2) as executor:
+        engine, *_ = make_engine(n=5_000, executor=executor)
+        with pytest.warns(UserWarning, match="once: 32 candidates instead of 40"):
+            np.testing.assert_array_equal(engine.losses(maps), expected)
+    assert len(failed) == 3
+
+
+@given(seed=st.integers(0, 10_000), transform=st.sampled_from(["weights", "mixing"]))
+def test_a_sick_candidate_is_alone(seed, transform):
+    m = 1 if transform == "mixing" else 2
+    engine, *_ = make_engine(m=m, seed=seed)
+    generator = np.random.default_rng(seed)
+    deviations = generator.normal(size=(20, engine.space.n_deviations))
+    engine = engine.of_deviations(0.1)
+    spoiled, sick = deviations.copy(), generator.random(20) < 0.4
+    spoiled[sick, 0] = generator.choice([np.nan, np.inf, -np.inf, 1e308])
+    well = ~sick
+    np.testing.assert_array_equal(
+        engine.losses(spoiled)[well], engine.losses(deviations)[well]
+    )
 
 
 def test_nan_is_an_undefined_loss():

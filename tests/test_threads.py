@@ -55,3 +55,12 @@ def test_an_error_comes_out_after_all_threads_have_stopped():
         with pytest.raises(ZeroDivisionError):
             shared(helpers, work, range(2))
         assert not state["running"]
+
+
+def test_a_system_without_threads_to_spare(monkeypatch):
+    def refuse(self):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with ThreadPoolExecutor(2) as executor:
+        assert shared(executor, pow, [2, 3, 4], [10, 2, 1]) == [1024, 9, 4]

@@ -26,7 +26,14 @@ from .losses import (
     output_credit,
     statistic_weights,
 )
-from .network import Layout, Scaling, backward_pass, forward_pass
+from .network import (
+    Layout,
+    Scaling,
+    backward_pass,
+    check_sparse_range,
+    forward_pass,
+    scaled_features,
+)
 
 # How much of the sums so far a batch keeps: some ten batches are remembered.
 _KEPT_SUMS = 0.9
@@ -92,15 +99,10 @@ class NetworkRows:
     def prepared(cls, X: Any, scaling: Scaling, layout: Layout) -> NetworkRows:
         """Scale dense rows once; sparse ones are scaled in the products."""
         if sp.issparse(X):
-            return cls(X.tocsr(), scaling, layout)
-        with np.errstate(over="ignore"):  # checked below
-            scaled = scaling.apply(X).astype(np.float32)
-        if not np.isfinite(scaled).all():
-            raise ValueError(
-                "X must stay finite when scaled and stored as float32, "
-                f"got values up to {np.abs(X).max():.3g}."
-            )
-        return cls(scaled, None, layout)
+            X = X.tocsr()
+            check_sparse_range(X, scaling, np.float32)
+            return cls(X, scaling, layout)
+        return cls(scaled_features(X, scaling, np.float32), None, layout)
 
     def logits(self, theta: NDArray[np.float32], block: int = 4096) -> NDArray:
         """Return the logits (n, K) of one network."""

@@ -20,6 +20,7 @@ from ._member_fit import (
     plain_outputs,
 )
 from ._members import MemberRun
+from ._memory import told_once
 from ._multilabel import column_names
 from ._network_fit import NetworkFit
 from ._paths import PathLike
@@ -42,7 +43,7 @@ from ._torch import cpu_threads, find_device
 from .engine import single_threaded_blas
 from .lebesgue import Method, Ties
 from .losses import get_losses, supports_credit
-from .network import Layout, Scaling, predictor_of
+from .network import Layout, Scaling, describe_contrast, predictor_of
 
 # Fitted attributes that only members have.
 _OF_MEMBERS = ("networks_", "shrinkage_", "shift_", "population_size_")
@@ -467,7 +468,12 @@ class CLMLClassifier(LebesgueEstimator):
             self.__dict__.pop(name, None)
         # PyTorch's sums on a CPU are rounded differently by other numbers of threads.
         one_thread = cpu_threads(1) if device == "cpu" else nullcontext()
-        with single_threaded_blas(), one_thread, self._threads() as executor:
+        with (
+            told_once(),
+            single_threaded_blas(),
+            one_thread,
+            self._threads() as executor,
+        ):
             built = NetworkFit(
                 settings=self,
                 kind=kind,
@@ -724,6 +730,9 @@ class CLMLClassifier(LebesgueEstimator):
             self.scaling_ = Scaling.identity(X.shape[1])
             if self.standardize:
                 self.scaling_ = Scaling.fit(train.X, train.weight)
+            contrast = describe_contrast(train.X, self.scaling_)
+            if contrast is not None:
+                warn_user(contrast)
             self.layout_ = Layout(
                 X.shape[1], self.n_labels_, self._width(train), int(self.n_layers)
             )

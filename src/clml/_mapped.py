@@ -25,6 +25,7 @@ from ._keeper import Keeper
 from ._kept_folds import KeptFolds
 from ._lebesgue_estimator import LebesgueEstimator, choose_model
 from ._map_search import MapSearch, Shrinkage
+from ._memory import told_once
 from ._multilabel import column_names, refuse_ragged
 from ._out_of_fold import check_takes_weight, fit_learner, folds, out_of_fold_logits
 from ._rows import Part, drop_weightless
@@ -114,7 +115,7 @@ class MappedScoresClassifier(LebesgueEstimator):
         keeper = self._keeper(self._named_data(part, named))
         seed = tuple(self._draw_seed(keeper))
         scores = self._learn(named, part, seed, keeper)
-        with single_threaded_blas(), self._threads() as executor:
+        with told_once(), single_threaded_blas(), self._threads() as executor:
             run = MapSearch(
                 scores,
                 part.targets,

@@ -11,6 +11,8 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .network import Scaling
+
 
 class ScaleNonIndicators(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Standardise the columns of numbers and leave indicators as they are.
@@ -55,12 +57,21 @@ class ScaleNonIndicators(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.mean_ = np.zeros(X.shape[1])
         self.scale_ = np.ones(X.shape[1])
         columns = _columns_of_numbers(X)
-        if len(columns):
-            with_mean = not sp.issparse(X)
-            scaler = StandardScaler(with_mean=with_mean).fit(X[:, columns])
-            self.scale_[columns] = scaler.scale_
+        if not len(columns):
+            return self
+        with_mean = not sp.issparse(X)
+        extreme = _is_extreme(X[:, columns])
+        plain = columns[~extreme]
+        if len(plain):
+            scaler = StandardScaler(with_mean=with_mean).fit(X[:, plain])
+            self.scale_[plain] = scaler.scale_
             if with_mean:
-                self.mean_[columns] = scaler.mean_
+                self.mean_[plain] = scaler.mean_
+        if extreme.any():
+            scaling = Scaling.fit(X[:, columns[extreme]])
+            self.scale_[columns[extreme]] = scaling.scale
+            if with_mean:
+                self.mean_[columns[extreme]] = scaling.mean
         return self
 
     def transform(self, X: Any) -> Any:
@@ -81,6 +92,15 @@ class ScaleNonIndicators(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         scaled = X.copy()
         scaled.data /= self.scale_[X.indices]
         return scaled
+
+
+def _is_extreme(X: Any) -> NDArray[np.bool_]:
+    """Return whether columns hold numbers whose squares are not safe in float64."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    if sp.issparse(X):
+        low, high = low.toarray().ravel(), high.toarray().ravel()
+    size = np.maximum(np.abs(low), np.abs(high))
+    return (size > 1e100) | ((size > 0) & (size < 1e-100))
 
 
 def _columns_of_numbers(X: Any) -> NDArray[np.intp]:

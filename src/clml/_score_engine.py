@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._map_lanes import sum_map_statistics
+from ._memory import Portion, begin_sparingly
 from ._score_map import MapSpace, apply_maps, split_maps
 from ._simd import side_by_side
-from ._threads import shared
-from .engine._blocks import BLOCK_CANDIDATES, Task, cut, rows_per_block
+from .engine._blocks import BLOCK_CANDIDATES, Task, add_up, cut, rows_per_block
 from .losses import LossSet, RowTargets, Statistics, Totals, get_losses
 
 # Multiply-adds below which handing tasks to threads costs more than they save.
@@ -70,6 +70,8 @@ class ScoreEngine:
         self.loss_set = LossSet(get_losses(losses), targets.n_labels)
         self._scores = np.ascontiguousarray(scores, dtype=np.float64)
         self._executor = executor
+        self._in_flight = Portion("candidates", BLOCK_CANDIDATES)
+        self._scored = Portion("candidates' scores")
         self._decode: Callable[..., NDArray[np.float64]] = partial(
             np.asarray, dtype=np.float64
         )
@@ -108,30 +110,34 @@ class ScoreEngine:
 
     def evaluate(self, thetas: NDArray[np.floating]) -> Statistics:
         """Return the statistics of candidates (population, n)."""
-        weights, bias = self._split(thetas)
-        totals = [
-            self.loss_set.new_totals(len(bias)) for _ in range(len(cut(1, self.n_rows)))
-        ]
+        totals = self.loss_set.new_totals(len(thetas))
+        matrix_losses = {
+            loss.name: np.empty(len(thetas)) for loss in self.loss_set.matrix_losses
+        }
 
+        weights, bias = self._split(thetas)
+
+        def some(first: int, last: int) -> None:
+            where = slice(first, last)
+            totals.put(where, self._sums(weights[where], bias[where]))
+            if matrix_losses:
+                found = self._matrix_losses(weights[where], bias[where])
+                for name, values in found.items():
+                    matrix_losses[name][where] = values
+
+        self._in_flight.work_through(len(thetas), max(len(thetas), 1), some)
+        weight = float(self.targets.weight.sum())
+        statistics = self.loss_set.statistics(totals, weight)
+        statistics.matrix_losses = matrix_losses
+        return statistics
+
+    def _sums(self, weights: NDArray[np.float64], bias: NDArray[np.float64]) -> Totals:
+        """Return the sums over all rows, those of shards added in their order."""
         in_lanes = self.loss_set.lane_statistics is not None and not self.space.mixing
         sum_rows = self._sum_rows_in_lanes if in_lanes else self._sum_rows
-
-        def add_rows(task: Task) -> None:
-            # No two tasks write to the same part of the totals.
-            part = sum_rows(weights, bias, task)
-            where, total = slice(task.first, task.last), totals[task.shard]
-            total.columns[where] = part.columns
-            total.labels[where] = part.labels
-            for name in total.own:
-                total.own[name][where] = part.own[name]
-
-        self._run(add_rows, len(bias))
-        for shard in totals[1:]:
-            totals[0].add(shard)
-        weight = float(self.targets.weight.sum())
-        statistics = self.loss_set.statistics(totals[0], weight)
-        statistics.matrix_losses = self._matrix_losses(weights, bias)
-        return statistics
+        tasks = cut(len(bias), self.n_rows)
+        parts = self._run(partial(sum_rows, weights, bias), tasks, len(bias))
+        return add_up(self.loss_set, tasks, parts)
 
     def _sum_rows(
         self, weights: NDArray[np.float64], bias: NDArray[np.float64], task: Task
@@ -169,7 +175,10 @@ class ScoreEngine:
     def _split(
         self, thetas: NDArray[np.floating]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        return split_maps(self._decode(thetas), self.targets.n_labels)
+        # A map that overflows has undefined losses. That is all there is to say.
+        with np.errstate(over="ignore", invalid="ignore"):
+            maps = self._decode(thetas)
+        return split_maps(maps, self.targets.n_labels)
 
     def _blocks(
         self, weights: NDArray[np.float64], bias: NDArray[np.float64], task: Task
@@ -194,31 +203,30 @@ class ScoreEngine:
                 stop = start + logits.shape[1]
                 out[task.first : task.last, start:stop] = logits
 
-        self._run(fill, len(bias))
+        self._run(fill, cut(len(bias), self.n_rows), len(bias))
         return out
 
     def _matrix_losses(
         self, weights: NDArray[np.float64], bias: NDArray[np.float64]
     ) -> dict[str, NDArray[np.float64]]:
-        if not self.loss_set.matrix_losses:
-            return {}
+        found = {x.name: np.empty(len(bias)) for x in self.loss_set.matrix_losses}
+
+        def some(first: int, last: int) -> None:
+            logits = self._logits(weights[first:last], bias[first:last])
+            values = self.loss_set.evaluate_matrix_losses(logits, self.targets)
+            for name, value in values.items():
+                found[name][first:last] = value
+
         per_candidate = self.n_rows * self.targets.n_labels * 8
         step = max(_LOGIT_BYTES // (per_candidate * BLOCK_CANDIDATES), 1)
-        step *= BLOCK_CANDIDATES
-        parts = [
-            self.loss_set.evaluate_matrix_losses(
-                self._logits(weights[i : i + step], bias[i : i + step]), self.targets
-            )
-            for i in range(0, len(bias), step)
-        ]
-        return {
-            loss.name: np.concatenate([part[loss.name] for part in parts])
-            for loss in self.loss_set.matrix_losses
-        }
+        self._scored.work_through(len(bias), step * BLOCK_CANDIDATES, some)
+        return found
 
-    def _run(self, work: Callable[[Task], None], n_candidates: int) -> None:
-        """Run ``work`` on every task, in threads if there are any."""
-        tasks = cut(n_candidates, self.n_rows)
+    def _run(
+        self, work: Callable[[Task], Any], tasks: list[Task], n_candidates: int
+    ) -> list[Any]:
+        """Run ``work`` on every task, in threads if there are any; keep the order."""
         size = n_candidates * self._scores.size
         helpers = None if size < _SMALL_WORK else self._executor
-        shared(helpers, work, tasks)
+        missed = partial(self._in_flight.cut, n_candidates)
+        return begin_sparingly(helpers, work, tasks, missed=missed)()

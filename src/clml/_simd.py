@@ -246,6 +246,8 @@ def _exponential(v: _Vectors, x: Value) -> Value:
 def activate_lanes(typingctx, values, out, n):  # type: ignore[no-untyped-def]
     """Standardise n entries over themselves and apply the sigmoid, lane by lane.
 
+    Entries whose squares overflow become NaN.
+
     ``values`` are (ROWS, n, LANES), ``out`` (ROWS, n + 1, LANES), whose last entries
     become 1 and meet the bias row of the next matrix.
     """
@@ -276,9 +278,14 @@ def activate_lanes(typingctx, values, out, n):  # type: ignore[no-untyped-def]
                 builder.store(v.fma(away, away, builder.load(total)), total)
         factors = []
         for total in squares:
-            deviation = v.call("sqrt", builder.fdiv(builder.load(total), size))
+            square = builder.load(total)
+            deviation = v.call("sqrt", builder.fdiv(square, size))
             deviation = builder.fadd(deviation, v.constant(1e-10))
-            factors.append(builder.fdiv(v.constant(-1.0), deviation))
+            # 0, but NaN where squares overflow: entries over inf would all be 0, which
+            # looks like a network that works.
+            sound = builder.fsub(square, square)
+            above = builder.fadd(v.constant(-1.0), sound)
+            factors.append(builder.fdiv(above, deviation))
         with cgutils.for_range(builder, n, intp=_INT) as loop:
             for r in range(ROWS):
                 entry = v.load(values, builder.add(starts[r], loop.index))

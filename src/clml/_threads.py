@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from concurrent.futures import Executor, wait
+from concurrent.futures import Executor, Future, wait
+from contextlib import suppress
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
@@ -41,18 +42,20 @@ def begin(
     calls = list(zip(*arguments, strict=True))
     if executor is None:
         return lambda: [work(*call) for call in calls]
-    futures = [executor.submit(work, *call) for call in calls]
+    futures: list[Future[Result]] = []
+    # Where the system has no thread to spare, the caller does what is left.
+    with suppress(RuntimeError):
+        futures.extend(executor.submit(work, *call) for call in calls)
 
     def finish() -> list[Result]:
         try:
             own = {
                 i: work(*calls[i])
                 for i in reversed(range(len(calls)))
-                if futures[i].cancel()
+                if i >= len(futures) or futures[i].cancel()
             }
             return [
-                own[i] if i in own else future.result()
-                for i, future in enumerate(futures)
+                own[i] if i in own else futures[i].result() for i in range(len(calls))
             ]
         finally:
             # After an interrupt no thread may still be writing into our arrays.

@@ -68,14 +68,56 @@ def test_large_means_cancel_in_dense_rows():
     np.testing.assert_allclose(found, expected, 0, 1e-9)
 
 
-def test_what_overflows_is_said():
-    layout, X, thetas, _ = make(2)
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("members", [1, 2])
+@pytest.mark.parametrize("n", [5, 30])
+def test_what_overflows_is_said(form, members, n):
+    layout, X, thetas, _ = make(members, n=n)
     scaling = Scaling(np.zeros(9), np.full(9, 1e-300))
-    with (
-        pytest.raises(ValueError, match="X must stay finite"),
-        np.errstate(all="ignore"),
-    ):
-        Predictor(thetas, layout, scaling).logits(X + 1e100)
+    predictor = Predictor(thetas, layout, scaling)
+    with pytest.raises(ValueError, match=r"X must stay finite .* float64, got"):
+        predictor.logits(form((X + 1) * 1e100))
+    # Far from anything trained on, and finite.
+    assert np.isfinite(predictor.logits(form(X * 1e-201))).all()
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("members", [1, 3])
+@pytest.mark.parametrize("most", [1, 3, 5, 16])
+def test_fewer_rows_at_once_where_memory_runs_out(monkeypatch, form, members, most):
+    layout, X, thetas, scaling = make(members)
+    predictor = Predictor(thetas, layout, scaling)
+    expected = predictor.logits(form(X))
+    inner, sizes = Predictor._fill, []
+
+    def fill(self, X, out):
+        sizes.append(X.shape[0])
+        out[:] = 7  # half of what a failed attempt did
+        if X.shape[0] > most:
+            raise MemoryError("no room")
+        inner(self, X, out)
+
+    monkeypatch.setattr(Predictor, "_fill", fill)
+    monkeypatch.setattr(Predictor, "_fill_by_product", fill)
+    with pytest.warns(UserWarning, match=r"rows instead of 30 are .* from now on"):
+        found = predictor.logits(form(X))
+    if members > 1:  # to the last bit
+        np.testing.assert_array_equal(found, expected)
+    np.testing.assert_allclose(found, expected, 0, 1e-12)
+    sizes.clear()
+    predictor.logits(form(X))  # kept, and not said again
+    assert max(sizes) <= most
+
+
+def test_a_row_that_does_not_fit_is_an_error(monkeypatch):
+    layout, X, thetas, scaling = make(2)
+
+    def fill(self, X, out):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(Predictor, "_fill", fill)
+    with pytest.raises(MemoryError, match=r"with 1 rows at once, .* no room"):
+        Predictor(thetas, layout, scaling).logits(X)
 
 
 class Owner:

@@ -122,3 +122,36 @@ def test_fitting_leaves_the_features_alone(form):
     data.flags.writeable = False
     Scaling.fit(X, np.ones(40))
     assert_array_equal(data, before)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("exponent", [-265, -200, -101, 99, 150, 250, 306])
+def test_columns_of_any_size(form, exponent, weighted):
+    # A power of two as the unit changes no digit.
+    X = table()[:, :6]
+    X[:, 1:3] = X[:, [1, 2]] * [1e6, 1e-6]
+    unit = 2.0 ** round(exponent * np.log2(10)) / 2.0**14
+    weight = np.random.default_rng(1).random(40) if weighted else None
+    expected, found = Scaling.fit(form(X), weight), Scaling.fit(form(X * unit), weight)
+    assert_allclose(found.mean / unit, expected.mean, 1e-12, 1e-16)
+    assert_allclose(found.scale / unit, expected.scale, 1e-12)
+    assert_allclose(found.apply(X * unit), expected.apply(X), 1e-9, 1e-9)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_the_ends_of_float64(form):
+    # ±1.7e308: neither the difference nor the sum of two of them is a number.
+    X = np.array([[1.7e308, 5e-324, 1e-271], [-1.7e308, 0.0, 3e-271]])
+    scaling = Scaling.fit(form(X))
+    assert_allclose(scaling.scale, [1.7e308, 1.0, 1.0])
+    assert_array_equal(scaling.mean[1:], [0.0, 1e-271])
+    assert_allclose(scaling.apply(X)[:, 0], [1, -1])
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_columns_of_all_sizes_side_by_side(form):
+    X = np.random.default_rng(0).normal(size=(30, 5))
+    sizes = np.array([1e-200, 1e-30, 1.0, 1e30, 1e300])
+    scaled = Scaling.fit(form(X * sizes)).apply(X * sizes)
+    assert_allclose(scaled, Scaling.fit(X).apply(X), 1e-9)

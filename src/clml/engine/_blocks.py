@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._simd import LANES
-from ..losses import RowTargets
+from ..losses import LossSet, RowTargets, Totals
 from ..network import Layout
 
 # Candidates that share every instruction, and one product of their first layers.
@@ -56,6 +56,18 @@ def cut(n_candidates: int, n_rows: int) -> list[Task]:
         for first in range(0, n_candidates, BLOCK_CANDIDATES)
         for shard, start in enumerate(range(0, n_rows, SHARD_ROWS))
     ]
+
+
+def add_up(loss_set: LossSet, tasks: list[Task], parts: list[Totals]) -> Totals:
+    """Add the sums of tasks up, those of the same candidates in row order."""
+    totals = loss_set.new_totals(max((task.last for task in tasks), default=0))
+    for task, part in zip(tasks, parts, strict=True):
+        where = slice(task.first, task.last)
+        if task.shard == 0:
+            totals.put(where, part)
+        else:
+            totals.at(where).add(part)
+    return totals
 
 
 def check_shapes(layout: Layout, X: Any, targets: RowTargets) -> None:

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._memory import Portion, begin_sparingly
 from .._simd import LANES
-from .._threads import begin, shared
 from ..losses import RowTargets, Statistics, Totals
 from ..network import Layout, Rows, Scaling
 from ..network._kernels import sparse_product
 from ..network._lanes import LaneWeights, SharedWeights, fill_logits_of_one, padded
 from ._base import RowEngine
 from ._blas import single_threaded_blas
-from ._blocks import BLOCK_CANDIDATES, Task, cut, rows_per_block
+from ._blocks import BLOCK_CANDIDATES, Task, add_up, cut, rows_per_block
 from ._fused import (
     fill_logits,
     sparse_products,
@@ -32,6 +33,8 @@ _Block = LaneWeights | SharedWeights
 # What sums the statistics of dense rows, and of sparse ones.
 _SUM_OF_LANES = (sum_dense_rows, sum_sparse_rows)
 _SUM_OF_ONE = (sum_dense_rows_of_one, sum_sparse_rows_of_one)
+# A candidate whose weights overflow has undefined losses. That is all there is to say.
+_QUIET = partial(np.errstate, over="ignore", invalid="ignore")
 # Multiply-adds below which handing tasks to threads costs more than they save.
 _SMALL_WORK = 1.2e6
 
@@ -51,7 +54,8 @@ class NumpyEngine(RowEngine):
         Threads that help the caller's.
     memory_mb : float, default=512
         What the laid-out weights of the candidates in flight may take, beside the
-        rows; at least one block of candidates is always in flight.
+        rows; at least one block of candidates is always in flight. Where the machine
+        has less, half as many are from then on, and a warning says so.
     dtype : numpy dtype, default=float32
         Of the arithmetic; statistics are summed in float64.
     """
@@ -76,31 +80,50 @@ class NumpyEngine(RowEngine):
             layout.embedding_dim, layout.n_labels, np.dtype(dtype).itemsize
         )
         self._memory_mb = memory_mb
+        self._in_flight = Portion("candidates", BLOCK_CANDIDATES)
+        self._scored = Portion("candidates' scores")
+
+    def _most(self, bytes_a_candidate: int) -> int:
+        """Return how many candidates fit the memory, whole blocks of them."""
+        blocks = int(self._memory_mb * 2**20 / (bytes_a_candidate * BLOCK_CANDIDATES))
+        return max(blocks, 1) * BLOCK_CANDIDATES
 
     @property
     def _candidates_in_flight(self) -> int:
         itemsize = 8 if self._rows.csr is not None else np.dtype(self._dtype).itemsize
-        per_candidate = self.layout.size * (itemsize + np.dtype(self._dtype).itemsize)
-        if self.loss_set.matrix_losses:  # these need the scores of all rows at once
-            logits = self._rows.n_rows * self.layout.n_labels
-            per_candidate += logits * np.dtype(self._dtype).itemsize
-        blocks = int(self._memory_mb * 2**20 / (per_candidate * BLOCK_CANDIDATES))
-        return max(blocks, 1) * BLOCK_CANDIDATES
+        weights = self.layout.size * (itemsize + np.dtype(self._dtype).itemsize)
+        totals = self.loss_set.new_totals(1)
+        sums = totals.columns.nbytes + totals.labels.nbytes
+        return self._most(weights + sums * len(cut(1, self.n_rows)))
+
+    @property
+    def _scores_at_once(self) -> int:
+        """Candidates whose scores of all rows are in memory together."""
+        scores = self.n_rows * self.layout.n_labels
+        return self._most(scores * np.dtype(self._dtype).itemsize)
 
     def begin(self, thetas: NDArray[np.floating]) -> Callable[[], NDArray[np.float64]]:
         """Hand the candidates to the helpers; what is returned does what they left."""
         tasks = cut(len(thetas), self.n_rows)
-        at_once = len(thetas) <= self._candidates_in_flight
+        at_once = len(thetas) <= self._in_flight.size(self._candidates_in_flight)
         helped = self._executor is not None and not self._is_small(tasks)
         if not helped or not at_once or self.loss_set.matrix_losses:
             return partial(self.losses, thetas)
-        ((_, weights),) = self._laid_out(thetas)
+        try:
+            weights = self._laid_out(thetas)
+        except MemoryError:  # ``losses`` lays out fewer
+            return partial(self.losses, thetas)
         work = single_threaded_blas()(self._sum_rows)
-        wait_for = begin(self._executor, work, _blocks_of(tasks, weights), tasks)
+        # Taken out when it is called: weights are not kept beside fewer of them.
+        waiting = [self._begin(self._executor, work, weights, tasks)]
 
         def finish() -> NDArray[np.float64]:
-            totals = self._new_totals(len(thetas))
-            _place(totals, 0, tasks, wait_for())
+            totals = None
+            with suppress(MemoryError):
+                totals = add_up(self.loss_set, tasks, waiting.pop()())
+            if totals is None:
+                return self.losses(thetas)
+            self._in_flight.tell()
             return self.loss_set.close(self._statistics(totals))
 
         return finish
@@ -108,53 +131,49 @@ class NumpyEngine(RowEngine):
     @single_threaded_blas()
     def evaluate(self, thetas: NDArray[np.floating]) -> Statistics:
         """Return the statistics of candidates (population, n)."""
-        totals = self._new_totals(len(thetas))
+        totals = self.loss_set.new_totals(len(thetas))
         matrix_losses = {
             loss.name: np.empty(len(thetas)) for loss in self.loss_set.matrix_losses
         }
-        for first, weights in self._laid_out(thetas):
-            tasks = cut(sum(w.n_candidates for w in weights), self.n_rows)
-            _place(totals, first, tasks, self._run(self._sum_rows, weights, tasks))
-            for name, values in self._matrix_losses(weights).items():
-                matrix_losses[name][first : first + len(values)] = values
+
+        def some(first: int, last: int) -> None:
+            weights = self._laid_out(thetas[first:last])
+            tasks = cut(last - first, self.n_rows)
+            parts = self._begin(self._helpers(tasks), self._sum_rows, weights, tasks)()
+            totals.put(slice(first, last), add_up(self.loss_set, tasks, parts))
+            if matrix_losses:
+                for name, values in self._matrix_losses(weights).items():
+                    matrix_losses[name][first:last] = values
+
+        self._in_flight.work_through(len(thetas), self._candidates_in_flight, some)
         statistics = self._statistics(totals)
         statistics.matrix_losses = matrix_losses
         return statistics
 
-    def _new_totals(self, n_candidates: int) -> list[Totals]:
-        """Return accumulators at zero, one a shard of rows."""
-        n_shards = len(cut(1, self.n_rows))
-        return [self.loss_set.new_totals(n_candidates) for _ in range(n_shards)]
-
-    def _statistics(self, totals: list[Totals]) -> Statistics:
-        """Add the shards up, in their order."""
-        for shard in totals[1:]:
-            totals[0].add(shard)
-        return self.loss_set.statistics(totals[0], float(self.targets.weight.sum()))
+    def _statistics(self, totals: Totals) -> Statistics:
+        return self.loss_set.statistics(totals, float(self.targets.weight.sum()))
 
     @single_threaded_blas()
     def scores(self, thetas: NDArray[np.floating]) -> NDArray:
         """Return the logits (population, rows, K) of candidates (population, n)."""
         shape = (len(thetas), self.n_rows, self.layout.n_labels)
         logits: NDArray = np.empty(shape, dtype=self._dtype)
-        for first, weights in self._laid_out(thetas):
-            self._fill_scores(weights, logits[first:])
+
+        def some(first: int, last: int) -> None:
+            weights = self._laid_out(thetas[first:last])
+            self._fill_scores(weights, 0, logits[first:last])
+
+        self._in_flight.work_through(len(thetas), self._candidates_in_flight, some)
         return logits
 
-    def _laid_out(
-        self, thetas: NDArray[np.floating]
-    ) -> Iterator[tuple[int, list[_Block]]]:
-        """Yield the candidates in batches that fit the memory, block by block."""
-        in_flight = self._candidates_in_flight
-        for first in range(0, len(thetas), in_flight):
-            batch: NDArray = thetas[first : first + in_flight].astype(self._dtype)
-            yield (
-                first,
-                [
-                    self._block(batch[b : b + BLOCK_CANDIDATES])
-                    for b in range(0, len(batch), BLOCK_CANDIDATES)
-                ],
-            )
+    def _laid_out(self, thetas: NDArray[np.floating]) -> list[_Block]:
+        """Return the weights of candidates, block by block."""
+        with _QUIET():
+            batch: NDArray = thetas.astype(self._dtype)
+            return [
+                self._block(batch[b : b + BLOCK_CANDIDATES])
+                for b in range(0, len(batch), BLOCK_CANDIDATES)
+            ]
 
     def _block(self, thetas: NDArray) -> _Block:
         if len(thetas) == 1:
@@ -173,14 +192,17 @@ class NumpyEngine(RowEngine):
             product: NDArray
             if self._rows.csr is None:
                 assert self._rows.dense is not None
-                product = self._rows.dense[start:stop] @ weights.first
+                with _QUIET():
+                    product = self._rows.dense[start:stop] @ weights.first
             else:
                 shape = (stop - start, self.layout.embedding_dim)
                 product = np.empty(shape, weights.first.dtype)
                 sparse_product(
                     *self._rows.csr, start, stop - start, weights.first, product
                 )
-            yield start, stop, product.astype(self._dtype, copy=False)
+            with _QUIET():
+                product = product.astype(self._dtype, copy=False)
+            yield start, stop, product
 
     def _products(
         self, weights: LaneWeights, task: Task
@@ -198,10 +220,10 @@ class NumpyEngine(RowEngine):
         for start in range(task.start, task.stop, step):
             stop = min(start + step, task.stop)
             if self._rows.csr is None:
-                assert self._rows.dense is not None
-                np.matmul(
-                    self._rows.dense[start:stop], matrix, out=flat[: stop - start]
-                )
+                rows = self._rows.dense
+                assert rows is not None
+                with _QUIET():
+                    np.matmul(rows[start:stop], matrix, out=flat[: stop - start])
             else:
                 sparse_products(
                     *self._rows.csr, start, stop - start, weights.first, buffer, product
@@ -256,46 +278,57 @@ class NumpyEngine(RowEngine):
             fill(product, weights.hidden, weights.last, logits)
             yield start, logits
 
-    def _fill_scores(self, weights: list[_Block], out: NDArray) -> None:
+    def _fill_scores(self, weights: list[_Block], first: int, out: NDArray) -> None:
+        """Fill the scores of ``len(out)`` candidates, from the first one on.
+
+        Whole blocks are computed, whichever of their candidates are wanted.
+        """
+        last = first + len(out)
+
         def fill(block: _Block, task: Task) -> None:
+            wanted = slice(max(task.first, first), min(task.last, last))
+            of_block = slice(wanted.start - task.first, wanted.stop - task.first)
+            of_out = slice(wanted.start - first, wanted.stop - first)
             for start, logits in self._logits(block, task):
                 stop = start + logits.shape[1]
-                out[task.first : task.last, start:stop] = logits
+                out[of_out, start:stop] = logits[of_block]
 
         tasks = cut(sum(w.n_candidates for w in weights), self.n_rows)
-        self._run(fill, weights, tasks)
+        tasks = [task for task in tasks if task.first < last and task.last > first]
+        self._begin(self._helpers(tasks), fill, weights, tasks)()
 
     def _matrix_losses(self, weights: list[_Block]) -> dict[str, NDArray[np.float64]]:
-        if not self.loss_set.matrix_losses:
-            return {}
         population = sum(w.n_candidates for w in weights)
-        shape = (population, self.n_rows, self.layout.n_labels)
-        logits: NDArray = np.empty(shape, dtype=self._dtype)
-        self._fill_scores(weights, logits)
-        return self.loss_set.evaluate_matrix_losses(logits, self.targets)
+        found = {x.name: np.empty(population) for x in self.loss_set.matrix_losses}
+
+        def some(first: int, last: int) -> None:
+            shape = (last - first, self.n_rows, self.layout.n_labels)
+            logits: NDArray = np.empty(shape, dtype=self._dtype)
+            self._fill_scores(weights, first, logits)
+            values = self.loss_set.evaluate_matrix_losses(logits, self.targets)
+            for name, value in values.items():
+                found[name][first:last] = value
+
+        self._scored.work_through(population, self._scores_at_once, some)
+        return found
 
     def _is_small(self, tasks: list[Task]) -> bool:
         pairs = sum((t.last - t.first) * (t.stop - t.start) for t in tasks)
         return pairs * self.layout.size < _SMALL_WORK
 
-    def _run(self, work: Any, weights: list[_Block], tasks: list[Task]) -> list[Any]:
-        """Run ``work`` on each task, in threads if there are any; keep the order."""
-        helpers = None if self._is_small(tasks) else self._executor
-        return shared(helpers, work, _blocks_of(tasks, weights), tasks)
+    def _helpers(self, tasks: list[Task]) -> Executor | None:
+        return None if self._is_small(tasks) else self._executor
 
-
-def _blocks_of(tasks: list[Task], weights: list[_Block]) -> list[_Block]:
-    return [weights[task.first // BLOCK_CANDIDATES] for task in tasks]
-
-
-def _place(
-    totals: list[Totals], first: int, tasks: list[Task], parts: list[Totals]
-) -> None:
-    """Put the sums of tasks, whose candidates begin at ``first``, into the shards'."""
-    for task, part in zip(tasks, parts, strict=True):
-        where = slice(first + task.first, first + task.last)
-        total = totals[task.shard]
-        total.columns[where] = part.columns
-        total.labels[where] = part.labels
-        for name in total.own:
-            total.own[name][where] = part.own[name]
+    def _begin(
+        self,
+        helpers: Executor | None,
+        work: Callable[[Any, Task], Any],
+        weights: list[_Block],
+        tasks: list[Task],
+    ) -> Callable[[], list[Any]]:
+        """Let the helpers begin with the tasks; what is returned does the rest."""
+        blocks = [weights[task.first // BLOCK_CANDIDATES] for task in tasks]
+        size = sum(block.n_candidates for block in weights)
+        return begin_sparingly(
+            helpers, work, blocks, tasks, missed=partial(self._in_flight.cut, size)
+        )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from .._memory import Portion, ran_out
 from .._torch import find_device, import_torch
 from ..losses import RowTargets, Statistics, Totals
 from ..losses._kernels import CROSS_ENTROPY as N_COUNTS
@@ -38,6 +39,11 @@ class TorchEngine(RowEngine):
 
     Where Triton is installed and the device is a GPU, everything after the first
     product is one fused kernel; elsewhere plain PyTorch computes the same.
+
+    Where the device's memory runs out, half as many rows are worked on at once from
+    then on, then half as many candidates, and a warning says so. Products of other
+    shapes may round differently: losses then agree with those of more memory up to
+    decisions that rounding decides.
 
     Parameters
     ----------
@@ -83,7 +89,17 @@ class TorchEngine(RowEngine):
         dtype = np.dtype(dtype).type
         self.device = find_device(str(device))
         self._dtype = dtype
-        self._rows = DeviceRows.put(X, scaling, dtype, self.device)
+        try:
+            self._rows = DeviceRows.put(X, scaling, dtype, self.device)
+        except Exception as error:
+            if not ran_out(error):
+                raise
+            raise MemoryError(
+                f"X must fit the memory of the device {str(self.device)!r}, got "
+                f"{X.shape[0]} rows of {X.shape[1]} features. It was said: {error}"
+            ) from error
+        self._in_flight = Portion("candidates", exact=False, release=self._release)
+        self._rows_at_once = Portion("rows", SHARD_ROWS, exact=False)
         self._kernels = self._ratios = None
         if fused or (fused is None and self.device.type == "cuda"):
             self._kernels = _kernels_for(layout, dtype, required=bool(fused))
@@ -112,25 +128,25 @@ class TorchEngine(RowEngine):
             return self._begin_there(thetas)
 
     def _begin_there(self, thetas: Any) -> Callable[[], Statistics]:
-        thetas = self._put(thetas)
         parts: list[tuple[slice, Callable[[], Totals]]] = []
         found: dict[str, list[NDArray]] = {x.name: [] for x in self._matrix_losses}
-        for where, weights in self._laid_out(thetas):
-            parts.append((where, self._begin_totals(weights)))
+
+        def some(where: slice, weights: DeviceWeights) -> None:
+            totals, values = self._begin_totals(weights), {}
             if found:
                 logits = self._all_logits(weights)
                 values = self.loss_set.evaluate_matrix_losses(logits, self.targets)
-                for name, value in values.items():
-                    found[name].append(value)
+            # Nothing is kept of a block that runs out of memory.
+            parts.append((where, totals))
+            for name, value in values.items():
+                found[name].append(value)
+
+        self._work_through(thetas, some)
 
         def finish() -> Statistics:
             totals = self.loss_set.new_totals(len(thetas))
             for where, wait in parts:
-                part = wait()
-                totals.columns[where] = part.columns
-                totals.labels[where] = part.labels
-                for name, total in totals.own.items():
-                    total[where] = part.own[name]
+                totals.put(where, wait())
             weight = float(self.targets.weight.sum())
             statistics = self.loss_set.statistics(totals, weight)
             statistics.matrix_losses = {
@@ -146,8 +162,11 @@ class TorchEngine(RowEngine):
         with self._current_device():
             shape = (len(thetas), self.n_rows, self.layout.n_labels)
             logits: NDArray = np.empty(shape, dtype=self._dtype)
-            for where, weights in self._laid_out(self._put(thetas)):
+
+            def some(where: slice, weights: DeviceWeights) -> None:
                 logits[where] = self._all_logits(weights)
+
+            self._work_through(thetas, some)
             return logits
 
     def _current_device(self) -> Any:
@@ -167,34 +186,55 @@ class TorchEngine(RowEngine):
             thetas = thetas.copy()  # PyTorch warns of arrays that it could not write to
         return torch.as_tensor(thetas, dtype=kind, device=self.device)
 
-    def _laid_out(self, thetas: Tensor) -> Iterator[tuple[slice, DeviceWeights]]:
-        """Yield which candidates a block holds, and their weights."""
+    def _release(self) -> None:
+        """Give the device what PyTorch keeps of it for later."""
+        if self.device.type == "cuda":
+            import_torch().cuda.empty_cache()
+
+    def _work_through(
+        self, thetas: Any, work: Callable[[slice, DeviceWeights], None]
+    ) -> None:
+        """Call work with which candidates a block holds and with their weights."""
         most = _BLOCK_CANDIDATES
         if self._kernels is None or self._wants is None:  # logits are in memory
             entries = SHARD_ROWS * self.layout.n_labels
             most = max(1, min(most, _BLOCK_BYTES // (_BYTES_A_LOGIT * entries)))
         n_blocks = -(-len(thetas) // most)
         size = -(-len(thetas) // max(n_blocks, 1)) or 1
-        for first in range(0, len(thetas), size):
-            where = slice(first, min(first + size, len(thetas)))
-            yield where, self._rows.lay_out(thetas[where], self.layout)
+
+        def block(first: int, last: int) -> None:
+            where = slice(first, last)
+            some = self._put(thetas[where])
+            work(where, self._rows.lay_out(some, self.layout))
+
+        def cut_rows(n_candidates: int) -> bool:
+            logits = self._kernels is None or self._wants is None
+            step = self._step(n_candidates, logits or bool(self._matrix_losses))
+            return self._rows_at_once.cut(min(step, self.n_rows))
+
+        self._in_flight.work_through(len(thetas), size, block, cut_rows)
+        self._rows_at_once.tell()
 
     def _chunks(
         self, n_candidates: int, logits: bool = False
     ) -> Iterator[tuple[int, int]]:
         """Yield rows from start to stop: whole shards, as many as fit the memory.
 
-        How rows are cut depends on shapes alone, so that results do not depend on
-        what else is in memory.
+        How rows are cut depends on shapes alone while memory lasts, so that results
+        do not depend on what else is in it.
         """
+        step = self._step(n_candidates, logits)
+        for start in range(0, self.n_rows, step):
+            yield start, min(start + step, self.n_rows)
+
+    def _step(self, n_candidates: int, logits: bool = False) -> int:
+        """Return how many rows are worked on at once."""
         product = n_candidates * self.layout.embedding_dim * 8
         if logits:
             product += n_candidates * self.layout.n_labels * _BYTES_A_LOGIT
         features = self._rows.bytes_a_row(self._kernels)
         shards = _BLOCK_BYTES // (SHARD_ROWS * (product + features))
-        step = min(max(1, shards), _MOST_SHARDS) * SHARD_ROWS
-        for start in range(0, self.n_rows, step):
-            yield start, min(start + step, self.n_rows)
+        return self._rows_at_once.size(min(max(1, shards), _MOST_SHARDS) * SHARD_ROWS)
 
     @property
     def _wants(self) -> Wants | None:
@@ -337,7 +377,9 @@ def _activated(values: Tensor) -> Tensor:
     # From the first entry on, so that the mean of equal entries is exact.
     distance = values - values[..., :1]
     distance = distance - distance.mean(dim=-1, keepdim=True)
-    deviation = distance.square().mean(dim=-1, keepdim=True).sqrt()
+    square = distance.square().mean(dim=-1, keepdim=True)
+    # NaN where squares overflow: entries over inf would all be 0.
+    deviation = square.sqrt() + (square - square)
     return torch.sigmoid(distance / (deviation + TINY))
 
 

@@ -43,7 +43,9 @@ def _activate(entries, used, n_units: tl.constexpr):
     distance = tl.where(used[None, :], entries - most[:, None], 0.0)
     mean = tl.sum(distance, axis=1) * (1.0 / n_units)
     distance = tl.where(used[None, :], distance - mean[:, None], 0.0)
-    deviation = tl.sqrt(tl.sum(distance * distance, axis=1) * (1.0 / n_units))
+    square = tl.sum(distance * distance, axis=1) * (1.0 / n_units)
+    # NaN where squares overflow: entries over inf would all be 0.
+    deviation = tl.sqrt(square) + (square - square)
     factor = -1.4426950408889634 / (deviation + 1e-10)  # e^-z is 2^(-z·log2(e))
     return tl.where(
         used[None, :], 1.0 / (1.0 + tl.exp2(distance * factor[:, None])), 0.0

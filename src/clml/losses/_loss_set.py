@@ -95,6 +95,18 @@ class Totals:
         for name, total in self.own.items():
             total += other.own[name]
 
+    def at(self, where: slice) -> Totals:
+        """Return the accumulators of some of the candidates: views of these."""
+        own = {name: total[where] for name, total in self.own.items()}
+        return Totals(self.columns[where], self.labels[where], own)
+
+    def put(self, where: slice, other: Totals) -> None:
+        """Set the totals of some of the candidates."""
+        self.columns[where] = other.columns
+        self.labels[where] = other.labels
+        for name, total in self.own.items():
+            total[where] = other.own[name]
+
 
 class LossSet:
     """The losses of one task, ready to be computed block by block.

@@ -4,6 +4,7 @@ from ._backward import ForwardCache, backward_pass, forward_pass
 from ._forward import Rows, Weights, block_logits, forward
 from ._layout import Layout
 from ._predict import Predictor, predictor_of
+from ._range import check_sparse_range, describe_contrast, scaled_features
 from ._scaling import Scaling
 
 __all__ = [
@@ -15,7 +16,10 @@ __all__ = [
     "Weights",
     "backward_pass",
     "block_logits",
+    "check_sparse_range",
+    "describe_contrast",
     "forward",
     "forward_pass",
     "predictor_of",
+    "scaled_features",
 ]

@@ -199,7 +199,9 @@ def _activate(values: NDArray, mask: NDArray | None) -> _Hidden:
     centred = values - values[:, :1]
     centred -= centred.mean(axis=1, keepdims=True)
     c = values.shape[1]
-    deviation = np.sqrt(np.einsum("rc,rc->r", centred, centred) / c)[:, None]
+    square = np.einsum("rc,rc->r", centred, centred) / c
+    square[np.isinf(square)] = np.nan  # entries over inf would all be 0
+    deviation = np.sqrt(square)[:, None]
     centred /= deviation + deviation.dtype.type(TINY)
     activated = np.exp(-centred)
     activated += 1

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ._kernels import activate, sparse_product
 from ._layout import Layout
+from ._range import check_sparse_range, scaled_features
 from ._scaling import Scaling
 
 
@@ -49,18 +50,12 @@ class Rows:
             if not X.has_canonical_format:
                 X = X.copy()
                 X.sum_duplicates()
+            check_sparse_range(X, scaling, dtype)
             kind = dtype if _is_gentle(scaling, X.data) else np.float64
             arrays = (X.data.astype(kind), X.indices, X.indptr)
             return cls(None, arrays, scaling, n)
-        with_ones = np.empty((n, d + 1), dtype=dtype)
-        with np.errstate(over="ignore"):  # checked below
-            with_ones[:, :d] = scaling.apply(X)
+        with_ones = scaled_features(X, scaling, dtype, n_more=1)
         with_ones[:, d] = 1
-        if not np.isfinite(with_ones).all():
-            raise ValueError(
-                "X must stay finite when scaled and stored as "
-                f"{np.dtype(dtype).name}, got values up to {np.abs(X).max():.3g}."
-            )
         return cls(with_ones, None, scaling, n)
 
     def take(self, rows: NDArray[np.integer]) -> Rows:

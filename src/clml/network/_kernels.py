@@ -53,7 +53,9 @@ def _negated_standardised(values, out):  # type: ignore[no-untyped-def]
                 distance = entry[i] - mean[i]
                 factor[i] += distance * distance
         for i in range(rows):
-            factor[i] = kind(-1) / (np.sqrt(factor[i] / n) + kind(TINY))
+            # NaN where squares overflow: entries over inf would all be 0.
+            above = kind(-1) + (factor[i] - factor[i])
+            factor[i] = above / (np.sqrt(factor[i] / n) + kind(TINY))
         for j in range(c):
             entry = values[p, j]
             target = out[p, j]

@@ -11,16 +11,20 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .._compiled import compiled
+from .._memory import Portion
 from .._simd import LANES, ROWS, address, multiply_sparse
-from ._forward import Rows, forward
+from ._forward import Rows, Weights, block_logits
 from ._lanes import LaneWeights, logits_of_rows, room_for_rows
 from ._layout import Layout
+from ._range import check_sparse_range, scaled_features
 from ._scaling import Scaling
 
 # Networks side by side in double precision: what is predicted should not depend on
 # which rows were asked for together.
 _PRECISION = np.float64
 _ROWS_AT_A_TIME = 8_192
+# The same of one network, whose first layer is a matrix product.
+_ROWS_OF_A_PRODUCT = 1_024
 # In place of CSR's pointers.
 _DENSE = np.zeros(1, dtype=np.int64)
 # Rows from which on a matrix product pays where most lanes would be empty.
@@ -29,6 +33,9 @@ _MANY_ROWS = 16
 
 class Predictor:
     """The average of networks, laid out once for any number of rows.
+
+    Rows are worked on in blocks, half as large where memory runs out. Rows whose
+    features overflow are refused.
 
     Parameters
     ----------
@@ -53,41 +60,69 @@ class Predictor:
         self._layout = layout
         self._scaling = scaling
         self._columns = np.arange(layout.n_features)
+        # A matrix product may round differently for another number of rows.
+        self._portion = Portion("rows", exact=len(self._thetas) > 1)
 
     def logits(self, X: Any) -> NDArray[np.float64]:
         """Return the logits (rows, K) of dense or CSR rows (rows, D)."""
-        if len(self._thetas) == 1 and X.shape[0] >= _MANY_ROWS:
-            return forward(self._thetas[0], X, self._layout, self._scaling)
-        out = np.zeros((X.shape[0], self._layout.n_labels))
-        for start in range(0, X.shape[0], _ROWS_AT_A_TIME):
-            some = slice(start, start + _ROWS_AT_A_TIME)
-            self._add_logits(X[some], out[some])
-        out /= len(self._thetas)
+        n_rows = X.shape[0]
+        multiplied = len(self._thetas) == 1 and n_rows >= _MANY_ROWS
+        fill = self._fill_by_product if multiplied else self._fill
+        out = np.empty((n_rows, self._layout.n_labels))
+
+        def some(start: int, stop: int) -> None:
+            fill(X[start:stop], out[start:stop])
+
+        at_once = _ROWS_OF_A_PRODUCT if multiplied else _ROWS_AT_A_TIME
+        self._portion.work_through(n_rows, at_once, some)
         return out
 
-    def _add_logits(self, X: Any, out: NDArray[np.float64]) -> None:
+    def _fill_by_product(self, X: Any, out: NDArray[np.float64]) -> None:
+        rows = Rows.from_features(X, self._scaling, _PRECISION)
+        weights = self._of_products[rows.csr is not None]
+        out[:] = block_logits(weights, rows, 0, rows.n_rows)[0]
+
+    def _fill(self, X: Any, out: NDArray[np.float64]) -> None:
         rows: tuple[NDArray, ...]
         if sp.issparse(X):
+            check_sparse_range(X, self._scaling, _PRECISION)
             bundles = self._of_sparse_rows
             rows = (X.data.astype(_PRECISION), X.indices, X.indptr)
         else:
             bundles = self._of_dense_rows
-            scaled = self._scaling.apply(X)
-            if not np.isfinite(scaled).all():
-                Rows.from_features(X, self._scaling, _PRECISION)  # says what is wrong
+            scaled = scaled_features(X, self._scaling, _PRECISION)
             rows = (scaled.ravel(), self._columns, _DENSE)
+        out[:] = 0
         for b in bundles:
             _add_logits(*rows, b.first, b.hidden, b.last, b.n_candidates, out)
+        out /= len(self._thetas)
 
     @cached_property
     def _of_dense_rows(self) -> list[LaneWeights]:
-        return self._laid_out(Rows(np.empty((0, 0)), None, self._scaling, 0))
+        return self._laid_out(self._no_rows[0])
 
     @cached_property
     def _of_sparse_rows(self) -> list[LaneWeights]:
         """Weights with the scaling folded in: sparse rows are used as they come."""
+        return self._laid_out(self._no_rows[1])
+
+    @property
+    def _no_rows(self) -> tuple[Rows, Rows]:
+        """Dense and sparse rows, none of them: they say how to lay weights out."""
         empty = (np.empty(0, _PRECISION),) * 3
-        return self._laid_out(Rows(None, empty, self._scaling, 0))
+        return (
+            Rows(np.empty((0, 0)), None, self._scaling, 0),
+            Rows(None, empty, self._scaling, 0),
+        )
+
+    @cached_property
+    def _of_products(self) -> tuple[Weights, Weights]:
+        """Weights of one network, for dense rows and for sparse ones."""
+        dense, sparse = self._no_rows
+        return (
+            Weights.from_thetas(self._thetas, self._layout, dense),
+            Weights.from_thetas(self._thetas, self._layout, sparse),
+        )
 
     def _laid_out(self, rows: Rows) -> list[LaneWeights]:
         return [
