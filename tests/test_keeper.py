@@ -25,6 +25,17 @@ def test_settled_parts_are_written_with_those_that_change(tmp_path):
     assert saved == {"seed": [1, 2], "run": {"epoch": 3}}
 
 
+def test_no_state_knows_less_than_the_one_before(tmp_path):
+    keeper = Keeper(Checkpoint(tmp_path, 0, {}))
+    keeper.settle(seed=[1])
+    keeper.offer(lambda: {"run": {"epoch": 3}})
+    again = Keeper(Checkpoint(tmp_path, 0, {}))
+    again.settle(folds={})
+    again.offer()
+    saved = Keeper(Checkpoint(tmp_path, 0, {})).saved
+    assert saved == {"seed": [1], "run": {"epoch": 3}, "folds": {}}
+
+
 def test_a_state_without_parts(tmp_path):
     Checkpoint(tmp_path, 0, {}).offer(lambda: [1, 2])
     with pytest.raises(ValueError, match="it has no parts"):

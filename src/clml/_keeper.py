@@ -25,11 +25,12 @@ class Keeper:
 
     def __init__(self, checkpoint: Checkpoint | None = None):
         self._checkpoint = checkpoint
-        self._settled: dict[str, Any] = {}
         found = None if checkpoint is None else checkpoint.newest()
         if found is not None and not isinstance(found, Mapping):
             raise damaged("it has no parts")
         self.saved: dict[str, Any] = dict(found or {})
+        # Until something newer is there: no state may know less than the one before.
+        self._settled = dict(self.saved)
 
     def settle(self, **parts: Any) -> None:
         """Add parts that will not change, to be written with the next state."""

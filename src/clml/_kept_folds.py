@@ -28,6 +28,7 @@ class KeptFolds:
         if not isinstance(found, Mapping):
             raise damaged("the scores of folds are none")
         self._scores: dict[str, Any] = dict(found)
+        self._is_new = False
         keeper.settle(folds=self._scores)
 
     def of_learner(self, number: int, folds: Sequence[Fold]) -> FoldScores:
@@ -41,11 +42,12 @@ class KeptFolds:
 
         def tell(fold: int, scores: NDArray[np.float64]) -> None:
             self._scores[f"{number}/{fold}"] = scores
+            self._is_new = True
             self._keeper.offer()
 
         return FoldScores(known, tell)
 
     def write(self) -> None:
-        """Write them, if there are any: the next state may be long in coming."""
-        if self._scores:
+        """Write them, if any are new: the next state may be long in coming."""
+        if self._is_new:
             self._keeper.offer(now=True)

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .._classifier import PAPER_SETTINGS
-from .._scale_columns import ScaleNonIndicators
 from .._fingerprint import as_json, canonical, is_plain
+from .._scale_columns import ScaleNonIndicators
 
 __all__ = [
     "MethodSpec",

@@ -34,7 +34,8 @@ def save(estimator: Any, path: PathLike) -> None:
     estimator : estimator of this library
         Fitted or not. Not saved are callbacks, metadata requests, the folder of
         checkpoints, and the search that ``warm_start`` would continue: the loaded
-        estimator starts a new one. Learners of other libraries, which :class:`~clml.LebesgueTunedClassifier` and
+        estimator starts a new one. Learners of other libraries, which
+        :class:`~clml.LebesgueTunedClassifier` and
         :class:`~clml.LebesgueStackingClassifier` hold, are written by skops (extra
         ``persist``).
     path : str or path
