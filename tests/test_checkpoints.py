@@ -378,7 +378,8 @@ def test_a_state_with_something_else_in_it(data, tmp_path, name, wrong):
         write_file(path, KIND, {"identity": content["identity"], "state": state})
         try:
             clf.fit(*data)
-        except ValueError:
+        except ValueError as error:
+            assert str(tmp_path) in str(error), leaf
             refused += 1
     assert refused > 10
 

@@ -116,6 +116,7 @@ ARROWS = {
     "datasets": {"_atomic", "_compiled", "_csr_format", "_indicator", "_paths"},
     "engine": {"_compiled", "_memory", "_simd", "_torch", "losses", "network"},
     "baselines": {
+        "_forks",
         "_multilabel",
         "_rows",
         "_sklearn_compat",
@@ -138,6 +139,7 @@ ARROWS = {
     },
     "persistence": {
         "_atomic",
+        "_csr_format",
         "_front",
         "_multilabel",
         "_paths",

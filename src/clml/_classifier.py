@@ -573,7 +573,8 @@ class CLMLClassifier(LebesgueEstimator):
         keeper: Keeper,
     ) -> tuple[Any, KeyboardInterrupt | None]:
         """Evolve one network; the front holds its candidates."""
-        search = built.search(continued, keeper.saved.get("run"))
+        with keeper.reading():
+            search = built.search(continued, keeper.saved.get("run"))
         try:
             interrupt = self._run_search(
                 search, built.rows, given, built.recipe.n_epochs, keeper
@@ -591,7 +592,8 @@ class CLMLClassifier(LebesgueEstimator):
     ) -> tuple[Any, KeyboardInterrupt | None]:
         """Train several networks; the front holds maps of their average outputs."""
         n_members = self._n_members(built.rows.train)
-        run = built.members(n_members, continued, keeper.saved.get("run"))
+        with keeper.reading():
+            run = built.members(n_members, continued, keeper.saved.get("run"))
         interrupt = self._run_members(run, built, given, keeper)
         return (run.members.state(), run.progress.to_continue()), interrupt
 
@@ -750,7 +752,9 @@ class CLMLClassifier(LebesgueEstimator):
 
     def _logits(self, X: Any) -> NDArray[np.float64]:
         networks = predictor_of(self, self.theta_, self.layout_, self.scaling_)
-        return networks.logits(X) / self.temperature_
+        # BLAS rounds otherwise with more threads, and a fit beside takes them away.
+        with single_threaded_blas():
+            return networks.logits(X) / self.temperature_
 
 
 def _named_data(train: Part, validation: Part | None) -> dict[str, Any]:

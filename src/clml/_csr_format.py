@@ -21,8 +21,8 @@ def check_csr_parts(
 
     Parameters
     ----------
-    data : array (n_entries,)
-    indices : integer array (n_entries,)
+    data, indices : arrays (n_entries or more,)
+        Of indices integers. What is beyond the last row is never read.
     indptr : integer array (n_rows + 1,)
     shape : sequence of two int
 
@@ -43,9 +43,10 @@ def check_csr_parts(
     n_rows, n_columns = (int(length) for length in shape)
     if n_rows < 0 or n_columns < 0 or len(indptr) != n_rows + 1:
         raise ValueError(f"a sparse array of {n_rows} rows must tell where they end")
-    if len(data) != len(indices) or indptr[0] != 0 or indptr[-1] != len(indices):
-        raise ValueError("a sparse array must have an index for each entry")
-    if (indptr[1:] < indptr[:-1]).any():
+    if indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any():
         raise ValueError("the rows of a sparse array do not follow each other")
-    if indices.min(initial=0) < 0 or indices.max(initial=-1) >= n_columns:
+    if len(data) != len(indices) or indptr[-1] > len(indices):
+        raise ValueError("a sparse array must have an index for each entry")
+    used = indices[: indptr[-1]]
+    if used.min(initial=0) < 0 or used.max(initial=-1) >= n_columns:
         raise ValueError(f"the columns of a sparse array must be below {n_columns}")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from ._run_state import damaged, entry, read_float
@@ -25,12 +26,30 @@ class Keeper:
 
     def __init__(self, checkpoint: Checkpoint | None = None):
         self._checkpoint = checkpoint
+        self._folder = None if checkpoint is None else checkpoint.folder
+        self.saved: dict[str, Any] = {}
         found = None if checkpoint is None else checkpoint.newest()
-        if found is not None and not isinstance(found, Mapping):
-            raise damaged("it has no parts")
-        self.saved: dict[str, Any] = dict(found or {})
+        if found is not None:
+            self.saved = {"state": found}
+            with self.reading():
+                if not isinstance(found, Mapping):
+                    raise damaged("it has no parts")
+            self.saved = dict(found)
         # Until something newer is there: no state may know less than the one before.
         self._settled = dict(self.saved)
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Name the checkpoint in the error of a state that no run has written."""
+        try:
+            yield
+        except ValueError as error:
+            if not self.saved:
+                raise
+            raise ValueError(
+                f"checkpoint={str(self._folder)!r} cannot be gone on from. Remove it "
+                f"to start anew, or choose another folder. {error}"
+            ) from error
 
     def settle(self, **parts: Any) -> None:
         """Add parts that will not change, to be written with the next state."""

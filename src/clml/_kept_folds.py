@@ -25,8 +25,9 @@ class KeptFolds:
     def __init__(self, keeper: Keeper, n_labels: int):
         self._keeper, self._n_labels = keeper, n_labels
         found = keeper.saved.get("folds", {})
-        if not isinstance(found, Mapping):
-            raise damaged("the scores of folds are none")
+        with keeper.reading():
+            if not isinstance(found, Mapping):
+                raise damaged("the scores of folds are none")
         self._scores: dict[str, Any] = dict(found)
         self._is_new = False
         keeper.settle(folds=self._scores)
@@ -38,7 +39,8 @@ class KeptFolds:
             name = f"{number}/{i}"
             if name in self._scores:
                 shape = (len(test), self._n_labels)
-                known[i] = read_floats(self._scores, name, shape)
+                with self._keeper.reading():
+                    known[i] = read_floats(self._scores, name, shape)
 
         def tell(fold: int, scores: NDArray[np.float64]) -> None:
             self._scores[f"{number}/{fold}"] = scores

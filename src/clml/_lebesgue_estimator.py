@@ -219,10 +219,11 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
         random = check_random_state(self.random_state)
         drawn = random.randint(2**31 - 1, size=4).tolist()
         seed = keeper.saved.get("seed", drawn)
-        if not isinstance(seed, list) or not all(
-            type(number) is int and 0 <= number < 2**31 for number in seed
-        ):
-            raise damaged("its seed is none")
+        with keeper.reading():
+            if not isinstance(seed, list) or not all(
+                type(number) is int and 0 <= number < 2**31 for number in seed
+            ):
+                raise damaged("its seed is none")
         keeper.settle(seed=seed)
         return seed
 
@@ -245,7 +246,10 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
     ) -> KeyboardInterrupt | None:
         """Run epochs until one of the reasons to stop; return an interrupt, if any."""
         tell_of_compilation(covered)  # every fit comes to that kernel
-        stopping = Stopping(self.patience, self.max_seconds, keeper.saved.get("stop"))
+        with keeper.reading():
+            stopping = Stopping(
+                self.patience, self.max_seconds, keeper.saved.get("stop")
+            )
         if "run" in keeper.saved:
             done = run.progress.epoch
             stopping.begin(0.0, [r["archive_measure"] for r in run.progress.history])

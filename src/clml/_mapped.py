@@ -192,7 +192,8 @@ class MappedScoresClassifier(LebesgueEstimator):
         self, run: MapSearch, given: tuple[Any, Any, Any], keeper: Keeper
     ) -> KeyboardInterrupt | None:
         """Choose the strength, evolve, store the attributes; return an interrupt."""
-        chosen = Shrinkage.from_state(keeper.saved.get("choice"))
+        with keeper.reading():
+            chosen = Shrinkage.from_state(keeper.saved.get("choice"))
         try:
             chosen = chosen or run.choose(self.shrinkage)
         except KeyboardInterrupt as interrupt:
@@ -204,7 +205,8 @@ class MappedScoresClassifier(LebesgueEstimator):
         keeper.settle(choice=chosen.state())
         search = None
         if run.space.evolved:
-            search = run.search(chosen.shift, keeper.saved.get("run"))
+            with keeper.reading():
+                search = run.search(chosen.shift, keeper.saved.get("run"))
         fit = _MapFit(run, chosen)
         return self._run_search(search, fit, given, self.max_epochs, keeper)  # type: ignore[arg-type]
 

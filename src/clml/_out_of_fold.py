@@ -18,6 +18,7 @@ from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, has_fit_parameter
 
+from ._forks import was_forked
 from ._scores import label_logits
 from .datasets import IterativeStratifiedKFold
 
@@ -187,6 +188,8 @@ def out_of_fold_logits(
     for number, part in scores.known.items():
         logits[folds[number][1]] = part
     missing = [i for i in range(len(folds)) if i not in scores.known]
+    # Workers of joblib do not survive a fork, and would be waited for.
+    n_jobs = 1 if was_forked() else n_jobs
     parts = Parallel(n_jobs=n_jobs, return_as="generator")(
         delayed(_fold_logits)(estimator, X, y, folds[i], weight, n_labels)
         for i in missing

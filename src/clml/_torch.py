@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Lock, local
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
+
+from ._forks import was_forked
+from ._sklearn_compat import warn_user
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -18,6 +22,12 @@ if TYPE_CHECKING:
 Weights = dict[str, "Tensor"]
 #: The same as arrays: what an estimator holds, copies and saves.
 Arrays = dict[str, NDArray[np.float32]]
+
+
+_lock = Lock()
+_users = 0
+_before = 0
+_here = local()
 
 
 def import_torch() -> ModuleType:
@@ -65,13 +75,32 @@ def cpu_threads(n_jobs: int | None) -> Iterator[None]:
     """
     if n_jobs == 0:
         raise ValueError("n_jobs must be a number of threads, -1 or None, got 0.")
+    n_threads = effective_n_jobs(n_jobs)
+    if n_threads > 1 and was_forked():
+        warn_user(
+            "PyTorch's threads do not survive a fork: one thread is used, not "
+            f"{n_threads}. Start processes by 'spawn', or fork before the first fit."
+        )
+        n_threads = 1
     torch = import_torch()
+    # What a thread that comes later finds is what others have set: the first one in
+    # notes what was, for all. A use inside another ends with what that one had.
+    global _users, _before
+    depth = getattr(_here, "depth", 0)
     before = torch.get_num_threads()
-    torch.set_num_threads(effective_n_jobs(n_jobs))
+    with _lock:
+        if _users == 0:
+            _before = before
+        _users += 1
+        torch.set_num_threads(n_threads)
+    _here.depth = depth + 1
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        _here.depth = depth
+        with _lock:
+            _users -= 1
+            torch.set_num_threads(before if depth else _before)
 
 
 def as_arrays(weights: Weights) -> Arrays:

@@ -164,7 +164,12 @@ def parse_labels(text: str | None) -> LabelChoice:
     if text.lower().endswith(".xml"):
         return LabelChoice(xml=path)
     if text.lower().endswith(".txt") and path.is_file():
-        lines = path.read_text(encoding="utf-8").splitlines()
+        try:
+            lines = path.read_text(encoding="utf-8").splitlines()
+        except UnicodeDecodeError as error:
+            raise click.BadParameter(
+                f"{path}: this is no UTF-8 text ({error}).", param_hint="--labels"
+            ) from None
         return LabelChoice(names=tuple(line.strip() for line in lines if line.strip()))
     if _COUNT.fullmatch(text):
         if int(text) == 0:

@@ -11,6 +11,7 @@ with all training rows.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,9 @@ from numpy.typing import NDArray
 from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
+from threadpoolctl import threadpool_limits
+
+from .._forks import was_forked
 
 # Distances this close to the k-th, relatively, are tied with it.
 _TIED = 1e-10
@@ -77,10 +81,13 @@ def nearest_rows(
         nearest = np.empty((queries.shape[0], n_neighbors), np.int64)
         unsettled = np.arange(queries.shape[0])
     else:
-        distances, found = search.kneighbors(
-            None if rows is None else queries,
-            n_neighbors=min(n_neighbors + 1, n_others),
-        )
+        # The threads of OpenMP do not survive a fork, and would be waited for.
+        forked = was_forked()
+        with threadpool_limits(1, user_api="openmp") if forked else nullcontext():
+            distances, found = search.kneighbors(
+                None if rows is None else queries,
+                n_neighbors=min(n_neighbors + 1, n_others),
+            )
         nearest = np.sort(found[:, :n_neighbors], axis=1).astype(np.int64)
         if n_neighbors == n_others:
             return nearest

@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import zipfile
-import zlib
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,9 @@ from scipy import sparse
 from sklearn.utils import Bunch
 
 from .._atomic import atomic_path
+from .._csr_format import check_csr_parts
 from ._bunch import make_bunch
+from ._npz import read_arrays
 
 # Changes whenever a reader would read the same file into something else.
 _VERSION = 1
@@ -65,17 +65,56 @@ def _as_arrays(bunch: Bunch) -> dict[str, NDArray]:
     return arrays
 
 
-def _from_arrays(arrays: Any, source: str) -> Bunch:
-    texts = json.loads(arrays["texts"].tobytes())
-    n_rows, n_labels = (int(size) for size in arrays["Y_shape"])
-    Y = np.unpackbits(arrays["Y"], axis=1, count=n_labels)
+def _features(arrays: dict[str, NDArray]) -> Any:
     if "X" in arrays:
-        X = arrays["X"]
+        X = _checked(arrays, "X", "f", 2)
     else:
-        parts = tuple(arrays[f"X_{name}"] for name in ("data", "indices", "indptr"))
-        X = sparse.csr_array(parts, shape=tuple(arrays["X_shape"]))
-        X.check_format(full_check=True)
-    if len(Y) != n_rows or len(arrays["categorical"]) != X.shape[1]:
+        data, indices, indptr, shape = (
+            _checked(arrays, f"X_{name}", kinds, 1)
+            for name, kinds in (
+                ("data", "f"),
+                ("indices", "i"),
+                ("indptr", "i"),
+                ("shape", "i"),
+            )
+        )
+        check_csr_parts(data, indices, indptr, shape.tolist())
+        X = sparse.csr_array((data, indices, indptr), shape=tuple(shape))
+    return X
+
+
+def _checked(arrays: dict[str, NDArray], name: str, kinds: str, ndim: int) -> NDArray:
+    array = arrays[name]
+    if array.dtype.kind not in kinds or array.ndim != ndim:
+        raise ValueError(f"{name} is not an array of kind {kinds} with {ndim} axes")
+    return array
+
+
+def _texts(arrays: dict[str, NDArray]) -> dict[str, Any]:
+    texts = json.loads(_checked(arrays, "texts", "u", 1).tobytes())
+    lists = ("feature_names", "label_names", "notes")
+    if (
+        set(texts) != {*_TEXTS, "dropped"}
+        or not all(isinstance(texts[name], list) for name in lists)
+        or not all(isinstance(words, list) for words in texts["dropped"].values())
+    ):
+        raise ValueError("the texts are not those of a copy")
+    return texts
+
+
+def _from_arrays(arrays: dict[str, NDArray], source: str) -> Bunch:
+    texts = _texts(arrays)
+    X = _features(arrays)
+    n_rows, n_labels = (int(size) for size in _checked(arrays, "Y_shape", "i", 1))
+    packed = _checked(arrays, "Y", "u", 2)
+    categorical = _checked(arrays, "categorical", "b", 1)
+    weight = arrays.get("sample_weight")
+    if (
+        packed.shape != (n_rows, -(-n_labels // 8))
+        or len(categorical) != X.shape[1]
+        or (weight is not None and (weight.shape != (n_rows,)))
+        or (weight is not None and weight.dtype.kind != "f")
+    ):
         raise ValueError("the arrays do not fit each other")
     dropped = {
         name: np.array(words, dtype=object)
@@ -83,12 +122,12 @@ def _from_arrays(arrays: Any, source: str) -> Bunch:
     }
     return make_bunch(
         X,
-        Y,
-        categorical=arrays["categorical"],
-        n_features=int(arrays["n_features"]),
+        np.unpackbits(packed, axis=1, count=n_labels),
+        categorical=categorical,
+        n_features=int(_checked(arrays, "n_features", "iu", 0)),
         source=source,
         dropped=dropped,
-        sample_weight=arrays["sample_weight"] if "sample_weight" in arrays else None,
+        sample_weight=weight,
         **texts,
     )
 
@@ -96,12 +135,11 @@ def _from_arrays(arrays: Any, source: str) -> Bunch:
 def recall(folder: Path, key: str, source: str) -> Bunch | None:
     """Return a stored copy, or None where there is none or it is damaged."""
     try:
-        with (
-            open(folder / f"{key}.npz", "rb") as stream,
-            np.load(stream, allow_pickle=False) as arrays,
-        ):
-            return _from_arrays(arrays, source)
-    except (OSError, EOFError, zipfile.BadZipFile, zlib.error):
+        with open(folder / f"{key}.npz", "rb") as stream:
+            # Copies are not compressed: nothing comes out that is not in the file.
+            largest = os.fstat(stream.fileno()).st_size
+            return _from_arrays(read_arrays(stream, largest), source)
+    except (OSError, RecursionError):
         return None
     except (ValueError, KeyError, TypeError, AttributeError, IndexError):
         return None

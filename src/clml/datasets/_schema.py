@@ -33,16 +33,20 @@ def _are_words(entry: Any) -> bool:
     return isinstance(entry, list) and all(isinstance(word, str) for word in entry)
 
 
+def _are_names(entry: Any) -> bool:
+    return _are_words(entry) and len(set(entry)) == len(entry)
+
+
 def _are_values(entry: Any) -> bool:
-    return isinstance(entry, Mapping) and all(map(_are_words, entry.values()))
+    return isinstance(entry, Mapping) and all(map(_are_names, entry.values()))
 
 
 # How the entries of a schema must be, which may have been in a file meanwhile.
 _SHAPE: dict[str, Callable[[Any], bool]] = {
-    "features": _are_words,
+    "features": _are_names,
     "values": _are_values,
-    "dropped": _are_words,
-    "labels": _are_words,
+    "dropped": _are_names,
+    "labels": _are_names,
     "nominals": ("onehot", "codes").__contains__,
     "missing_values": _are_words,
 }

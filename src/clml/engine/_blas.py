@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -35,6 +36,16 @@ def single_threaded_blas() -> Iterator[None]:
             _users -= 1
             if _users == 0:
                 _set_threads(_before)
+
+
+def _renew_lock() -> None:
+    """Forget who held the lock: a forked child has no such thread."""
+    global _lock
+    _lock = Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
 
 
 @cache

@@ -25,6 +25,7 @@ from ._validation import (
     read_integer,
     read_mapping,
     read_number,
+    read_population_size,
 )
 
 __all__ = ["BaseCMA"]
@@ -264,7 +265,7 @@ class BaseCMA(ABC, Generic[CovarianceT]):
         strategy = cls(
             mean,
             read_number(state, "sigma"),
-            read_integer(state, "population_size"),
+            read_population_size(state),
             seed=0,
             device=read_device(drawn_from),
         )

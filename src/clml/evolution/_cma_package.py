@@ -20,6 +20,7 @@ from ._validation import (
     read_integer,
     read_mapping,
     read_number,
+    read_population_size,
 )
 
 __all__ = ["CMAPackage"]
@@ -267,7 +268,7 @@ class CMAPackage:
         strategy = cls(
             check_mean(state.get("mean", ())),
             read_number(state, "sigma"),
-            read_integer(state, "population_size"),
+            read_population_size(state),
             seed=0,
             options=read_mapping(state, "options"),
         )
@@ -285,10 +286,20 @@ class CMAPackage:
         """Return the live optimiser, made from the orders if there is none."""
         live = self._history.live
         if live is None:
+            live = self._repeated()
+            self._history = replace(self._history, live=live)
+        return live
+
+    def _repeated(self) -> _Live:
+        """Return an optimiser that has been told all orders."""
+        try:
             live = _Live(self._new_optimiser())
             for ranked in self._history.orders:
                 _tell_ranks(replace(live, solutions=live.optimiser.ask()), ranked)
-            self._history = replace(self._history, live=live)
+        except Exception as error:  # asserted, or whatever numbers that ran away do
+            raise ValueError(
+                f"The state is damaged: cma cannot repeat the run, {error!r}."
+            ) from error
         return live
 
     def _new_optimiser(self) -> Any:

@@ -23,6 +23,7 @@ from ._validation import (
     read_integer,
     read_mapping,
     read_number,
+    read_population_size,
 )
 
 __all__ = ["RankGradient"]
@@ -493,7 +494,7 @@ class RankGradient:
         strategy = cls(
             mean,
             read_number(state, "sigma"),
-            read_integer(state, "population_size"),
+            read_population_size(state),
             seed=0,
             learning_rate=read_number(state, "learning_rate"),
             horizon=read_integer(state, "horizon") or None,

@@ -21,16 +21,21 @@ __all__ = [
     "read_kind",
     "read_mapping",
     "read_number",
+    "read_population_size",
 ]
 
 STATE_VERSION = 1
+# Of a state: beyond any use, and little memory for what depends on it alone.
+_LARGEST_POPULATION = 2**20
+# Integers that floats tell apart.
+_LARGEST_INTEGER = 2**53
 
 
 def check_mean(mean: ArrayLike) -> NDArray[np.float64]:
     """Return the start as a finite float64 vector of its own."""
     try:
         vector = np.array(mean, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(
             f"Expected mean to be a vector of numbers. Got {mean!r}."
         ) from error
@@ -140,7 +145,7 @@ def read_array(
     """
     try:
         array = np.array(_entry(state, key), dtype=np.float64, order="C")
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(
             f"The state is damaged: {key!r} is no array of numbers ({error})."
         ) from error
@@ -165,8 +170,20 @@ def read_number(state: Mapping[str, Any], key: str) -> float:
 def read_integer(state: Mapping[str, Any], key: str) -> int:
     """Return a non-negative integer of a state."""
     number = read_number(state, key)
-    if number != int(number):
+    if number != int(number) or number > _LARGEST_INTEGER:
         raise ValueError(
-            f"The state is damaged: expected {key!r} to be an integer, got {number}."
+            f"The state is damaged: expected {key!r} to be an integer of at most "
+            f"{_LARGEST_INTEGER}, got {number}."
         )
     return int(number)
+
+
+def read_population_size(state: Mapping[str, Any]) -> int:
+    """Return the population size of a state, which decides what memory is taken."""
+    size = read_integer(state, "population_size")
+    if size > _LARGEST_POPULATION:
+        raise ValueError(
+            "The state is damaged: expected 'population_size' to be at most "
+            f"{_LARGEST_POPULATION}, got {size}."
+        )
+    return size

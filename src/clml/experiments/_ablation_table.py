@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
+from .._fingerprint import canonical
 from ._beside import plan_notes
 from ._measures import AnyResults, ResultsLike, collect, part_losses
 from ._paper import PAPER_RESULTS, AblationRow, PaperResults
@@ -31,7 +35,8 @@ def ablation_table(results: AnyResults) -> Table:
         return Table("ablation", title, ("dataset", "embedding_dim", *losses), rows)
     plan = (results.plan or {}).get("ablation") or {}
     setting = str(plan.get("setting", "embedding_dim"))
-    variants = list(zip(plan.get("names", []), plan.get("values", []), strict=False))
+    names, values = (plan.get(key) or [] for key in ("names", "values"))
+    variants = list(zip(names, map(_shown, values), strict=False))
     part = _ablation_part(results, [name for name, _ in variants])
     printed = {
         (row.dataset.lower(), row.embedding_dim): row
@@ -39,7 +44,7 @@ def ablation_table(results: AnyResults) -> Table:
         if setting == "embedding_dim"
     }
     body = []
-    for dataset in plan.get("datasets", []):
+    for dataset in plan.get("datasets") or []:
         for name, value in variants:
             row = printed.get((dataset.lower(), value))
             cells = [
@@ -58,6 +63,11 @@ def ablation_table(results: AnyResults) -> Table:
         tuple(body),
         (*notes, *plan_notes(results)),
     )
+
+
+def _shown(value: Any) -> Any:
+    """Return a value such that a cell can hold it: lists and tables as text."""
+    return canonical(value) if isinstance(value, list | Mapping) else value
 
 
 def _ablation_part(results: ResultsLike, names: list[str]) -> str:

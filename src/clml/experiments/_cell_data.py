@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +21,7 @@ from ..datasets import (
     read_parquet,
     read_svmlight,
 )
+from ..datasets._npz import read_arrays
 from ._methods import as_json
 
 SYNTHETIC = {"n_samples": 600, "random_state": 0}
@@ -203,12 +203,7 @@ def unpacked(source: Any, largest: int = _LARGEST) -> dict[str, np.ndarray]:
     largest : int
         Bytes of all arrays together, at most.
     """
-    with zipfile.ZipFile(source) as archive:
-        total = sum(member.file_size for member in archive.infolist())
-    if total > largest:
-        raise ValueError(f"{source}: {total:,} bytes of arrays, expected {largest:,}.")
-    with np.load(source, allow_pickle=False) as content:
-        return {name: content[name] for name in content.files}
+    return read_arrays(source, largest)
 
 
 def features_and_labels(

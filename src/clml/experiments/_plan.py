@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -56,7 +56,7 @@ class Limits:
             value = getattr(self, name)
             if value is None:
                 continue
-            if not (_is_number(value) and value > 0 and math.isfinite(value)):
+            if not (_is_number(value) and 0 < value <= sys.float_info.max):
                 raise ValueError(
                     f"limits.{name} must be a positive number, got {value!r}."
                 )
@@ -264,7 +264,7 @@ def read_plan(path: PathLike) -> Plan:
         raise fail(path, f"a plan has at most {_LARGEST_FILE:,} bytes.")
     try:
         entries = tomllib.loads(content.decode("utf-8"))
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # not UTF-8, not TOML, long digits
         raise fail(path, f"not a TOML file: {error}") from None
     try:
         return plan_of(entries, path.parent)

@@ -99,8 +99,14 @@ def planned(
 
 
 def check_record(path: Path, record: Mapping[str, Any]) -> None:
-    """Refuse a record whose numbers are none."""
+    """Refuse a record whose numbers are none, or whose versions are no text."""
     where = f"the record {str(record['key'])[:64]!r}"
+    versions = record.get("versions")
+    if versions is not None and not (
+        isinstance(versions, Mapping)
+        and all(isinstance(version, str | None) for version in versions.values())
+    ):
+        raise fail(path, f"versions of {where} must be a table, got {versions!r}")
     losses = record.get("losses")
     if losses is not None and not isinstance(losses, Mapping):
         raise fail(path, f"losses of {where} must be a table, got {losses!r}")

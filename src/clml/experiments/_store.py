@@ -315,7 +315,11 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 def _read_claim(path: Path) -> dict[str, Any]:
     with path.open("rb") as file:
-        owner = json.loads(file.read(10_000))
+        content = file.read(10_000)
+    try:
+        owner = json.loads(content)
+    except RecursionError as error:
+        raise ValueError(f"a claim must be a JSON object: {error}") from None
     if not isinstance(owner, dict):
         raise ValueError(f"a claim must be a JSON object, got {type(owner).__name__}.")
     return owner
@@ -337,7 +341,7 @@ def _is_stale(path: Path, clock: Path) -> bool:
         pid, started, host = owner["pid"], owner["started"], owner["host"]
     except FileNotFoundError:
         return False  # just given back, on a system whose locks do nothing
-    except (ValueError, KeyError, RecursionError):
+    except (ValueError, KeyError):
         return True  # its writer was killed in the act, under the lock
     is_number = type(pid) is int and 0 < pid < 2**31
     if host == socket.gethostname() and is_number:

@@ -58,7 +58,7 @@ class Checkpoint:
         every: float,
         identity: Mapping[str, Mapping[str, Any]],
     ):
-        self._folder = Path(folder)
+        self.folder = Path(folder)
         self._every = every
         self._identity = {kind: dict(values) for kind, values in identity.items()}
         # A clock that nobody sets: neither backwards nor forwards.
@@ -89,7 +89,7 @@ class Checkpoint:
             return content["state"]
         if failure is not None:
             raise ValueError(
-                f"checkpoint={str(self._folder)!r} holds no state that can be read. "
+                f"checkpoint={str(self.folder)!r} holds no state that can be read. "
                 "Remove it to start anew, or choose another folder. "
                 f"{failure}"
             ) from failure
@@ -113,7 +113,7 @@ class Checkpoint:
         content = {"identity": self._identity, "state": state()}
         files = self._files()
         number = files[-1][0] + 1 if files else 1
-        path = self._folder / f"checkpoint-{number:010d}.clml"
+        path = self.folder / f"checkpoint-{number:010d}.clml"
         try:
             write_file(path, KIND, content)
         except OSError as error:
@@ -132,28 +132,28 @@ class Checkpoint:
     def _files(self) -> list[tuple[int, Path]]:
         """Return the states by their numbers, oldest first."""
         found = [
-            (int(match[1]), self._folder / name)
-            for name in os.listdir(self._folder)
+            (int(match[1]), self.folder / name)
+            for name in os.listdir(self.folder)
             if (match := _NAME.fullmatch(name))
         ]
         return sorted(found)
 
     def _check_folder(self) -> None:
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            self.folder.mkdir(parents=True, exist_ok=True)
         except FileExistsError:
             raise NotADirectoryError(
-                f"checkpoint must be a folder, got the file {str(self._folder)!r}."
+                f"checkpoint must be a folder, got the file {str(self.folder)!r}."
             ) from None
-        if not os.access(self._folder, os.W_OK | os.X_OK):
+        if not os.access(self.folder, os.W_OK | os.X_OK):
             raise PermissionError(
                 "checkpoint must be a folder that can be written to, got "
-                f"{str(self._folder)!r}."
+                f"{str(self.folder)!r}."
             )
-        for name in os.listdir(self._folder):
+        for name in os.listdir(self.folder):
             if _UNFINISHED.fullmatch(name):
                 with suppress(OSError):
-                    (self._folder / name).unlink()
+                    (self.folder / name).unlink()
 
     def _check_identity(self, found: Mapping[str, Mapping[str, Any]]) -> None:
         differences = [
@@ -166,7 +166,7 @@ class Checkpoint:
         ]
         if differences:
             raise ValueError(
-                f"checkpoint={str(self._folder)!r} belongs to another fit: "
+                f"checkpoint={str(self.folder)!r} belongs to another fit: "
                 f"{'; '.join(differences)}. Choose another folder, or remove this one "
                 "to start anew."
             )

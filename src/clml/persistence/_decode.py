@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
+from .._csr_format import check_csr_parts
 from .._multilabel import LabelClasses
 from ._encode import DEEPEST
 from ._npy import is_number, plain_dtype
@@ -161,6 +162,7 @@ class Decoder:
             raise ValueError("a sparse array must have two axes and integer indices")
         matrix = kind((data, indices, indptr), shape=shape)
         matrix.check_format(full_check=True)
+        check_csr_parts(data, indices, indptr, shape)
         # The constructor may have chosen other types of integers, and less of them.
         matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
         return matrix

@@ -18,7 +18,9 @@ from importlib import import_module
 from typing import IO, Any
 
 import numpy as np
+import scipy.sparse as sp
 
+from .._csr_format import check_csr_parts
 from .._multilabel import MultiLabelMixin
 from ._fitted import check_fitted
 
@@ -150,7 +152,7 @@ def is_acceptable(name: str) -> bool:
         return False
     try:
         found = getattr(import_module(module), attribute, None)
-    except ImportError:
+    except Exception:  # no such module, or whatever an absurd name leads to
         return False
     # A module of these packages may have imported a class from elsewhere.
     home = getattr(found, "__module__", "") or ""
@@ -205,7 +207,9 @@ def _check_array_size(start: bytes, n_bytes: int) -> None:
     }[version]
     shape, _, dtype = read(file)
     n_expected = math.prod(shape) * dtype.itemsize + file.tell()
-    if dtype.hasobject or n_bytes != n_expected:
+    # scikit-learn's trees take the nodes of a tree to have one axis.
+    is_table = dtype.names is not None and len(shape) != 1
+    if dtype.hasobject or is_table or n_bytes != n_expected:
         raise ValueError(
             f"an array of shape {shape} and type {dtype} does not take the "
             f"{n_bytes - file.tell()} bytes that there are"
@@ -232,7 +236,20 @@ def _check_within(value: Any) -> None:
     for node in _objects_within(value):
         if isinstance(node, MultiLabelMixin) and hasattr(node, "n_labels_"):
             check_fitted(node)
+            if hasattr(node, "_restore"):
+                # What is no array is built anew: its own arrays are not checked.
+                _restore(node)
+        if isinstance(node, sp.csr_array | sp.csr_matrix):
+            check_csr_parts(node.data, node.indices, node.indptr, node.shape)
         check_trees(node)
+
+
+def _restore(estimator: Any) -> None:
+    try:
+        estimator._validate_params()
+        estimator._restore()
+    except Exception as error:
+        raise _damaged(error) from error
 
 
 def _objects_within(value: Any) -> Iterator[Any]:
