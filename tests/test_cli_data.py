@@ -50,6 +50,13 @@ def test_labels_from_a_list_in_a_file(tmp_path):
     assert parse_labels(str(path)).names == ("rain, heavy", "wind")
 
 
+def test_a_list_that_is_no_text(tmp_path):
+    path = tmp_path / "names.txt"
+    path.write_bytes(b"rain\n\xff\n")
+    with pytest.raises(click.BadParameter, match=r"names\.txt: this is no UTF-8"):
+        parse_labels(str(path))
+
+
 @pytest.mark.parametrize("text", ["0", ",", ""])
 def test_labels_that_are_none(text):
     with pytest.raises(click.BadParameter):

@@ -14,14 +14,19 @@ def test_arrays_of_scipy_are_sound(shape):
     check_csr_parts(*parts(sp.random_array(shape, density=0.4, format="csr", rng=0)))
 
 
+def test_what_is_beyond_the_last_row_does_not_matter():
+    indptr = np.array([0, 1, 1])
+    check_csr_parts(np.ones(3), np.array([4, 99, -1]), indptr, (2, 5))
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"indptr": [0, 1, -(2**31)]}, "an index for each"),
+        ({"indptr": [0, 1, -(2**31)]}, "follow each other"),
         # Differences of 32 bits overflow twice: none of them is negative.
         ({"indptr": [0, 2**31 - 1, -2, 2], "shape": (3, 5)}, "follow each other"),
         ({"indptr": [0, -1, 2]}, "follow each other"),
-        ({"indptr": [1, 1, 2]}, "an index for each"),
+        ({"indptr": [1, 1, 2]}, "follow each other"),
         ({"indptr": [0, 1, 3]}, "an index for each"),
         ({"indptr": [0, 2]}, "of 2 rows"),
         ({"indptr": [[0, 1, 2]]}, "one axis"),

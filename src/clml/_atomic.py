@@ -7,15 +7,19 @@ import gzip
 import io
 import lzma
 import os
+import re
 import secrets
+import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import IO, Any
 
 from ._paths import PathLike
 
 COMPRESSED = (".xz", ".bz2", ".gz")
+# What a write leaves behind that was killed.
+_UNFINISHED = re.compile(r"\.[0-9a-f]{16}\.part")
 
 
 def _compressor(suffix: str, file: Any) -> Any:
@@ -68,6 +72,24 @@ def atomic_path(target: Path) -> Iterator[Path]:
         os.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def sweep_unfinished(folder: Path, older_than: float = 0.0) -> None:
+    """Remove what writes that were killed have left in a folder of the library's own.
+
+    Parameters
+    ----------
+    folder : Path
+    older_than : float, default=0
+        Seconds: younger ones may be another process's, which is still writing.
+    """
+    for name in os.listdir(folder):
+        if _UNFINISHED.fullmatch(name):
+            with suppress(OSError):
+                age = time.time() - (folder / name).stat().st_mtime
+                # No age counts for an owner: clocks may be set back.
+                if older_than == 0 or age >= older_than:
+                    (folder / name).unlink()
 
 
 def check_place(path: Path) -> None:

@@ -41,6 +41,8 @@ class KeptFolds:
                 shape = (len(test), self._n_labels)
                 with self._keeper.reading():
                     known[i] = read_floats(self._scores, name, shape)
+                    if not np.isfinite(known[i]).all():
+                        raise damaged("the scores of a fold are not finite")
 
         def tell(fold: int, scores: NDArray[np.float64]) -> None:
             self._scores[f"{number}/{fold}"] = scores

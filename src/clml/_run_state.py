@@ -24,6 +24,15 @@ from .evolution import Strategy, strategy_from_state
 from .evolution._random import generator_from_state, generator_state
 from .losses import LossSet, Totals
 
+# What a history holds of each loss; everything else is one number an epoch.
+_PER_LOSS = {
+    "incumbent_train",
+    "incumbent_validation",
+    "mean_train",
+    "mean_validation",
+    "undefined",
+}
+
 #: A length of an axis; None is any.
 Shape = tuple[int | None, ...]
 
@@ -66,6 +75,9 @@ def read_progress(state: Any, strategy: Strategy, archive: Archive) -> Progress:
     archived = read_floats(state, "archived_losses", population, np.float32)
     if strategy.epoch != n_epochs or n_epochs == 0:
         raise damaged(f"{n_epochs} epochs do not go with {strategy.epoch} updates")
+    references = read_floats(state, "references", (None, n_losses))
+    if len(references) == 0:
+        raise damaged("nothing bounds the measure")
     return Progress(
         epoch=n_epochs,
         archive=Archive(
@@ -75,7 +87,7 @@ def read_progress(state: Any, strategy: Strategy, archive: Archive) -> Progress:
             archive.n_parameters,
             read_float(state, "archive_measure"),
         ),
-        references=read_floats(state, "references", (None, n_losses)),
+        references=references,
         incumbent=read_floats(state, "incumbent", (archive.n_parameters,), np.float32),
         history=read_history(state, n_epochs, n_losses, "incumbent_train"),
         archived_losses=tuple(archived),
@@ -235,6 +247,10 @@ def read_history(
         for values in arrays.values()
     ):
         raise damaged(f"the history is not one of {n_epochs} epochs")
+    for name, values in arrays.items():
+        per_loss = name in _PER_LOSS
+        if values.ndim != 1 + per_loss:
+            raise damaged(f"the history of {name} has shape {values.shape}")
     read_floats(arrays, "archive_measure", (n_epochs,))
     read_floats(arrays, judged, (n_epochs, n_losses))
     read_floats(arrays, "undefined", (n_epochs, n_losses), np.int64)

@@ -132,3 +132,35 @@ def test_the_hash_is_checked_before_parsing_and_of_copies(folders):
     read_checked_arff(path, cache=cache, **options)
     with pytest.raises(ValueError, match="refused"):
         read_checked_arff(path, check=refuse, cache=cache, **options)
+
+
+@pytest.mark.parametrize(
+    ("text", "changes"),
+    [
+        (DENSE, {"X": np.full((2, 4), "x")}),
+        (DENSE, {"X": np.zeros((2, 5))}),
+        (DENSE, {"Y_shape": np.array([2, 10**12])}),
+        (DENSE, {"Y_shape": np.array([2, -2])}),
+        (DENSE, {"Y": np.zeros((2, 2), dtype=np.uint8)}),
+        (DENSE, {"categorical": np.zeros(4)}),
+        (DENSE, {"n_features": np.zeros(2)}),
+        (DENSE, {"sample_weight": np.ones(3)}),
+        (DENSE, {"texts": np.frombuffer(b"[" * 5000, dtype=np.uint8)}),
+        (DENSE, {"texts": np.frombuffer(b"{}", dtype=np.uint8)}),
+        (SPARSE, {"X_indices": np.array([0, 0, 99], dtype=np.int32)}),
+        # Of these SciPy sees nothing: see check_csr_parts.
+        (SPARSE, {"X_indptr": np.array([0, 1, -(2**31)], dtype=np.int32)}),
+        (SPARSE, {"X_shape": np.array([2, 2**62])}),
+    ],
+    ids=range(13),
+)
+def test_a_copy_that_does_not_fit_together_is_read_anew(folders, text, changes):
+    path, cache = folders
+    path.write_text(text)
+    read = read_arff(path, cache=cache)
+    (copy,) = cache.iterdir()
+    with np.load(copy) as content:
+        arrays = dict(content)
+    assert set(changes) - {"sample_weight"} <= set(arrays)
+    np.savez(copy, **(arrays | changes))
+    same(read, read_arff(path, cache=cache))

@@ -320,10 +320,12 @@ def test_data_of_other_readers_have_no_schema(written, tmp_path):
         (lambda schema: {"schema": 3}, TypeError, "like must have a schema, got int"),
         (lambda schema: {**schema, "features": [1]}, ValueError, "'features'"),
         (lambda schema: {**schema, "values": {"a": 1}}, ValueError, "'values'"),
+        (lambda schema: {**schema, "features": ["a", "a"]}, ValueError, "'features'"),
+        (lambda schema: {**schema, "values": {"a": ["1", "1"]}}, ValueError, "'value"),
         (lambda schema: {**schema, "nominals": "x"}, ValueError, "'nominals'"),
         (lambda schema: {"features": []}, ValueError, "'values' of a schema is absent"),
     ],
-    ids=range(6),
+    ids=range(8),
 )
 def test_bad_schemas(written, train, change, exception, message):
     with pytest.raises(exception, match=message):

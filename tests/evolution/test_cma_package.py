@@ -118,3 +118,13 @@ def test_says_what_to_install(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", without_cma)
     with pytest.raises(ImportError, match="pip install cma"):
         CMAPackage([0.0, 0.0], 1.0)
+
+
+def test_a_state_that_cma_cannot_repeat_is_damaged():
+    pytest.importorskip("cma")
+    strategy = CMAPackage(np.ones(3), 0.5, seed=0)
+    for _ in range(2):
+        strategy.tell(np.arange(len(strategy.ask())))
+    again = CMAPackage.from_state(strategy.state() | {"sigma": 5e-324})
+    with pytest.raises(ValueError, match="cma cannot repeat the run"):
+        again.ask()

@@ -91,6 +91,7 @@ def test_an_ablation_adds_variants_of_a_method():
         ({"limits": {"seconds": -1}}, ValueError, "limits.seconds must be a positive"),
         ({"limits": {"seconds": float("inf")}}, ValueError, "a positive number"),
         ({"limits": {"memory_mb": float("nan")}}, ValueError, "a positive number"),
+        ({"limits": {"memory_mb": 10**400}}, ValueError, "a positive number"),
         ({"limits": {"threads": 0}}, ValueError, "limits.threads must be"),
         ({"ablation": {"method": "CLML"}}, ValueError, "ablation must have"),
         ({"name": 3}, TypeError, "name must be text"),
@@ -130,6 +131,7 @@ def test_a_plan_is_read_with_paths_beside_it(tmp_path):
     [
         (b"datasets = [", "not a TOML file"),
         (b"\xff", "not a TOML file"),
+        (b"splits = " + b"9" * 5000, "not a TOML file"),
         (b"methods = ['CLML']", "needs the entry 'datasets'"),
         (b"datasets = ['flags']\nmethods = ['CLML']\nsplit = 3", r"got \['split'\]"),
         (b"datasets = ['flags']\nmethods = ['CLML']\nsplits = 'x'", "splits must be"),

@@ -73,6 +73,14 @@ def test_names_come_from_the_records_where_the_plan_has_none():
     assert results.ablation == {}
 
 
+def test_entries_of_a_plan_may_be_none(tmp_path):
+    empty = {"datasets": None, "methods": None, "ablation": {"setting": "s"}}
+    write(tmp_path, empty, [record("a", 0, 0.1)])
+    results = Results.read(tmp_path)
+    assert (results.datasets, results.methods) == (["d"], ["a"])
+    assert results.ablation == {}
+
+
 def test_records_of_another_plan_are_left_out(tmp_path):
     plan = Plan(["synthetic"], ["GNB-BR"], splits=1).as_dict()
     plan["datasets"][0]["data_hash"] = "0"
@@ -185,6 +193,8 @@ def test_plans_of_another_shape_are_refused(tmp_path, changes, message):
         {"seconds": 3},
         {"seconds": {"fit": "long"}},
         {"peak_memory_mb": "much"},
+        {"versions": ["1.0"]},
+        {"versions": {"clml": {}}},
     ],
 )
 def test_records_of_another_shape_are_refused(tmp_path, changes):

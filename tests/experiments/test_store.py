@@ -140,11 +140,23 @@ def test_claims_of_the_dead_are_taken_over(tmp_path, changes, found):
     assert store.claim("a") == found
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"pid": 1}'])
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"pid": 1}', "[" * 9000])
 def test_claims_that_were_never_finished_are_taken_over(tmp_path, content):
     store = Store(tmp_path)
     (tmp_path / "claims" / "a.json").write_text(content)
     assert store.claim("a") == "mine"
+
+
+@pytest.mark.parametrize(
+    "content", ["[" * 9000, "{", "[]"], ids=["deep", "cut", "list"]
+)
+def test_a_claim_that_somebody_wrote_over_is_left_alone(tmp_path, content):
+    store = Store(tmp_path)
+    store.claim("a")
+    (tmp_path / "claims" / "a.json").write_text(content)
+    store.beat()
+    store.release("a")
+    assert (tmp_path / "claims" / "a.json").read_text() == content
 
 
 def test_who_is_at_a_job_shows_it(tmp_path):

@@ -290,6 +290,15 @@ def test_ablation_without_validation_losses_or_of_another_setting(results):
     assert table.notes[0].startswith("Losses on the test rows.")
 
 
+def test_ablation_of_lists_and_without_values(results):
+    ablation = {**results.plan["ablation"], "setting": "losses"}
+    lists = {**ablation, "values": [["hamming"], ["lrap", "hamming"]]}
+    table = ablation_table(Results({**results.plan, "ablation": lists}, []))
+    assert texts(table, 1)[:2] == ["emotions", '["lrap","hamming"]']
+    nothing = {**ablation, "values": None, "names": None}
+    assert ablation_table(Results({**results.plan, "ablation": nothing}, [])).rows == ()
+
+
 def test_costs_and_failures(results):
     assert texts(cost_table(results, "fit"), 0)[1] == "2.50 ± 0.71"
     assert texts(cost_table(results, "memory"), 1)[1:3] == [MISSING, "100 ± 0"]

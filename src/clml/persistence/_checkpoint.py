@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from .._atomic import sweep_unfinished
 from .._paths import PathLike
 from .._sklearn_compat import warn_user
 from ._file import FileKind, read_file, write_file
@@ -22,8 +23,6 @@ from ._file import FileKind, read_file, write_file
 #: Raised when a run would go on differently from a state that was written before.
 KIND = FileKind("clml checkpoint", 1)
 _NAME = re.compile(r"checkpoint-([0-9]{10})\.clml")
-# What a write that was killed leaves behind.
-_UNFINISHED = re.compile(r"\.[0-9a-f]{16}\.part")
 _KEPT = 2
 _ENTRIES = {"identity", "state"}
 
@@ -150,10 +149,7 @@ class Checkpoint:
                 "checkpoint must be a folder that can be written to, got "
                 f"{str(self.folder)!r}."
             )
-        for name in os.listdir(self.folder):
-            if _UNFINISHED.fullmatch(name):
-                with suppress(OSError):
-                    (self.folder / name).unlink()
+        sweep_unfinished(self.folder)
 
     def _check_identity(self, found: Mapping[str, Mapping[str, Any]]) -> None:
         differences = [

@@ -1,0 +1,185 @@
+"""States of runs, which checkpoints hold, and what options of the command line say."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+from _fuzz_archives import damaged_archive
+from _fuzz_bytes import Generator, damaged, pick
+from _fuzz_json import parsable_json
+from _fuzz_models import small_data
+from _fuzz_run import Reader
+
+_STRATEGIES = ("CMAPackage", "FullCMA", "RankGradient", "RankOneCMA", "SeparableCMA")
+# An option, and what stands after it.
+_OPTIONS = """set n_members=4
+set init=surrogate
+set max_epochs=[1, (2.5, None), {'a': -3}]
+losses hamming, micro_f1,lrap
+select hamming=1, micro_f1=2
+select -3
+labels -6
+labels topic_*
+labels a, b
+"""
+
+
+def _strategies() -> list[bytes]:
+    from clml import evolution
+
+    found = []
+    for name in _STRATEGIES:
+        strategy = getattr(evolution, name)(np.ones(3), 0.5, seed=0)
+        for _ in range(3):
+            strategy.tell(np.argsort((strategy.ask() ** 2).sum(axis=1)))
+        found.append(json.dumps(strategy.state(), default=_as_list).encode())
+    return found
+
+
+def _as_list(value: Any) -> Any:
+    return value.tolist()
+
+
+def _continue_strategy(path: Path) -> None:
+    from clml.evolution import strategy_from_state
+
+    strategy = strategy_from_state(json.loads(path.read_bytes()))
+    for _ in range(2):
+        strategy.tell(np.arange(len(strategy.ask())))
+    repr(strategy)
+
+
+# --- checkpoints -----------------------------------------------------------------
+
+
+def _runs() -> dict[bytes, Any]:
+    """Return estimators that keep checkpoints, by words that only theirs have."""
+    from clml import (
+        CLMLClassifier,
+        LebesgueStackingClassifier,
+        LebesgueTunedClassifier,
+    )
+    from clml.baselines import GaussianNBRelevance, MLkNNClassifier
+
+    small = {"max_epochs": 3, "random_state": 0, "checkpoint_every": 0}
+    networks = [
+        {"search": "cma", "n_members": 1, "population_size": 4},
+        {"search": "ascent", "n_members": 2, "shrinkage": 1.0},
+        {"search": "rank_gradient", "n_members": 2, "population_size": 4},
+    ]
+    runs: dict[bytes, Any] = {
+        f'["search", "{options["search"]}"]'.encode(): CLMLClassifier(
+            embedding_dim=2, **small, **options
+        )
+        for options in networks
+    }
+    learners = [("naive", GaussianNBRelevance()), ("near", MLkNNClassifier(2))]
+    maps = {**small, "cv": 2, "shrinkage": 1.0, "population_size": 4}
+    return runs | {
+        b"LebesgueTunedClassifier": LebesgueTunedClassifier(learners[1][1], **maps),
+        b"LebesgueStackingClassifier": LebesgueStackingClassifier(learners, **maps),
+    }
+
+
+def _short_maps() -> Any:
+    """Return what makes the last stage of members as short as the others."""
+    from clml import _member_fit
+
+    return mock.patch.object(_member_fit, "_MAP_EPOCHS", 3)
+
+
+def _checkpoints() -> list[bytes]:
+    """Return states of each run: early, in the middle, and at its end."""
+    from clml.persistence import _checkpoint
+
+    X, Y = small_data()
+    found = []
+    for model in _runs().values():
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            mock.patch.object(_checkpoint, "_KEPT", 1000),
+            _short_maps(),
+        ):
+            model.set_params(checkpoint=folder).fit(X, Y)
+            states = [path.read_bytes() for path in sorted(Path(folder).iterdir())]
+        found += [states[0], states[len(states) // 2], states[-1]]
+    return found
+
+
+def _continue_fit(path: Path) -> None:
+    """Go on from a file with the run that wrote its like."""
+    content = path.read_bytes()
+    runs = _runs()
+    told = [model for words, model in runs.items() if words in content]
+    folder = path.parent / "checkpoint"
+    folder.mkdir(exist_ok=True)
+    for old in folder.iterdir():
+        old.unlink()
+    (folder / "checkpoint-0000000001.clml").write_bytes(content)
+    model = (told or list(runs.values()))[0]
+    model.set_params(checkpoint=folder, checkpoint_every=3600)
+    X, Y = small_data()
+    with _short_maps():
+        model.fit(X, Y).predict(X)
+
+
+# --- options ---------------------------------------------------------------------
+
+
+def _damaged_option(seeds: Sequence[bytes], generator: Generator) -> bytes:
+    option, _, text = pick(generator, seeds).partition(b" ")
+    texts = [seed.partition(b" ")[2] for seed in seeds]
+    return option + b" " + damaged(text, texts, generator)
+
+
+def _parse_option(path: Path) -> None:
+    from clml._commands._data import parse_labels
+    from clml._commands._settings import parse_losses, parse_select, parse_settings
+
+    option, _, text = path.read_bytes().partition(b" ")
+    # The shell cannot pass zero bytes; others that are no text it passes as these.
+    given = text.replace(b"\0", b"").decode("utf-8", "surrogateescape")
+    known = ["n_members", "init", "max_epochs"]
+    parsers: dict[bytes, Callable[[str], Any]] = {
+        b"set": lambda text: parse_settings([text], known),
+        b"losses": parse_losses,
+        b"select": parse_select,
+        b"labels": parse_labels,
+    }
+    parsers[option](given)
+
+
+def _option_errors() -> tuple[type[BaseException], ...]:
+    import click
+
+    return ValueError, click.UsageError
+
+
+def state_readers() -> list[Reader]:
+    """Return the readers of states and of options."""
+    return [
+        Reader("checkpoints", ".clml", _checkpoints, _continue_fit, damaged_archive),
+        Reader(
+            "states of strategies",
+            ".json",
+            _strategies,
+            _continue_strategy,
+            parsable_json,
+            names_file=False,
+        ),
+        Reader(
+            "options",
+            ".txt",
+            lambda: _OPTIONS.encode().splitlines(),
+            _parse_option,
+            _damaged_option,
+            refusals=_option_errors(),
+            names_file=False,
+        ),
+    ]
