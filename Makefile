@@ -6,12 +6,29 @@ BIN     := $(VENV)/bin
 STAMP   := $(VENV)/.installed
 CORE    := $(VENV)/.core
 JOBS    ?= 2
+OLDEST  := .venv-oldest
+# Left out are what takes long and is no matter of versions, what is about PyTorch, of
+# which the oldest is not installed, and tests that themselves need newer packages.
+OLDEST_TESTS ?= tests src/clml \
+  $(addprefix --ignore=tests/, report/test_browser.py test_documentation.py \
+    test_numbers.py persistence/test_damaged_files.py engine/test_torch.py \
+    evolution/test_inverse_sqrt.py evolution/test_rank_one.py \
+    baselines/test_c2ae.py baselines/test_clif.py baselines/test_dela.py \
+    reliability/test_fuzz.py reliability/test_memory_growth.py) \
+  $(addprefix --deselect=tests/, \
+    baselines/test_deep.py::test_callbacks \
+    datasets/test_frames.py::test_times_of_frames_and_of_python \
+    datasets/test_parquet.py::test_types[-halffloat-] \
+    $(foreach n,1 2 3,$(foreach b,True False,\
+      network/test_forward.py::test_equals_the_plain_twin[coo_array-$(b)-$(n)])) \
+    test_checkpoints.py::test_a_process_that_is_killed_again_and_again)
 
-.PHONY: help demo test bench lint format wheel-test clean
+.PHONY: help demo test test-oldest bench lint format wheel-test clean
 
 help:
 	@echo "make demo    train on data with known truth, print a table, write a page"
 	@echo "make test    the whole test suite"
+	@echo "make test-oldest  the suite with the oldest packages that are allowed"
 	@echo "make bench   the speed table"
 	@echo "make lint    ruff, mypy, codespell"
 	@echo "make format  let ruff mend what it can"
@@ -37,6 +54,24 @@ demo: $(CORE)
 test: $(STAMP)
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
+# The oldest releases that pyproject.toml allows, in an environment of their own. Kernels
+# are compiled anew by the oldest numba: it does not notice a change in what they call.
+$(OLDEST)/.installed: pyproject.toml .ci/oldest.py
+	test -x $(OLDEST)/bin/python || $(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/python .ci/oldest.py > $(OLDEST)/constraints.txt
+	@echo "Installing the oldest allowed packages into $(OLDEST): some minutes ..."
+	@$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check \
+	  -e ".[dev]" --constraint $(OLDEST)/constraints.txt || { \
+	  echo "The packages of $(OLDEST)/constraints.txt could not be installed. If the" \
+	    "network is there, a lower bound in pyproject.toml names a release that" \
+	    "cannot be had or does not go with the others: raise it." >&2; exit 1; }
+	touch $@
+
+test-oldest: $(OLDEST)/.installed
+	rm -rf $(OLDEST)/kernels
+	NUMBA_CACHE_DIR=$(CURDIR)/$(OLDEST)/kernels $(OLDEST)/bin/python -m pytest -n $(JOBS) \
+	  --dist worksteal -p no:cacheprovider $(OLDEST_TESTS)
+
 bench: $(STAMP)
 	$(BIN)/python benchmarks/epoch_time.py
 	$(BIN)/python benchmarks/evaluation_time.py
@@ -61,3 +96,4 @@ wheel-test: $(STAMP)
 
 clean:
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests -name '*.nb[ci]' -delete  # kernels
