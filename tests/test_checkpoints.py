@@ -1,5 +1,6 @@
 """Fits that are broken off and go on: the same bits as if nothing had happened."""
 
+import shutil
 import subprocess
 import sys
 import time
@@ -9,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import make_multilabel_classification
+from sklearn.model_selection import KFold
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
@@ -17,6 +19,7 @@ from clml import (
     LebesgueStackingClassifier,
     LebesgueTunedClassifier,
 )
+from clml._scores import label_logits
 from clml.persistence._checkpoint import KIND, Checkpoint
 from clml.persistence._file import read_file, write_file
 
@@ -165,6 +168,97 @@ def test_folds_are_not_fitted_twice(data, tmp_path, breaks_off):
     )
     fit_until_it_ends(clf, *data)
     assert sum(n < 60 for n in fitted) == 4
+
+
+def test_a_splitter_that_draws_other_folds_every_time(data, tmp_path, breaks_off):
+    X, Y = data
+    clf = LebesgueTunedClassifier(
+        KNeighborsClassifier(),
+        cv=KFold(4, shuffle=True),
+        max_epochs=2,
+        shrinkage=0.0,
+        random_state=0,
+        checkpoint=tmp_path,
+        checkpoint_every=0,
+    )
+    broken, _ = fit_until_it_ends(clf, X, Y)
+    (_, newest) = sorted(tmp_path.iterdir())
+    state = read_file(newest, KIND)["state"]
+    # The scores that were kept are those of the folds that were kept.
+    for i, (train, test) in enumerate(state["folds"]):
+        learner = KNeighborsClassifier().fit(X[train], Y[train])
+        expected = label_logits(learner, X[test], Y.shape[1])
+        np.testing.assert_array_equal(state["scores"][f"0/{i}"], expected)
+    assert broken.n_epochs_ == 2
+
+
+def test_an_interrupt_keeps_the_folds_so_far(data, tmp_path):
+    fitted = []
+
+    class Interrupted(KNeighborsClassifier):
+        def fit(self, X, y):
+            fitted.append(None)
+            if len(fitted) == 4:
+                raise KeyboardInterrupt
+            return super().fit(X, y)
+
+    clf = LebesgueTunedClassifier(
+        Interrupted(), cv=5, max_epochs=2, random_state=0, checkpoint=tmp_path
+    )
+    with pytest.raises(KeyboardInterrupt):
+        clf.fit(*data)
+    (path,) = tmp_path.iterdir()
+    assert len(read_file(path, KIND)["state"]["scores"]) == 3
+
+
+def test_an_interrupt_at_the_very_end(data, tmp_path, monkeypatch):
+    """Patience has run out, and the last state is being written."""
+    clf = CLMLClassifier(max_epochs=60, patience=3, random_state=0, **EVOLVED)
+    whole = clone(clf).fit(*data)
+    assert whole.n_epochs_ < 60
+    offer = Checkpoint.offer
+
+    def interrupted(self, state, now=False):
+        if now and not interrupts:
+            interrupts.append(None)
+            raise KeyboardInterrupt
+        offer(self, state, now)
+
+    interrupts = []
+    monkeypatch.setattr(Checkpoint, "offer", interrupted)
+    clf.set_params(checkpoint=tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        clf.fit(*data)
+    assert_same_run(whole, clf.fit(*data))
+
+
+def test_a_folder_that_is_removed_meanwhile(data, tmp_path, monkeypatch):
+    folder = tmp_path / "states"
+    offer = Checkpoint.offer
+
+    def removed(self, *arguments, **keywords):
+        shutil.rmtree(folder, ignore_errors=True)
+        offer(self, *arguments, **keywords)
+
+    monkeypatch.setattr(Checkpoint, "offer", removed)
+    clf = CLMLClassifier(max_epochs=3, random_state=0, checkpoint=folder, **EVOLVED)
+    with pytest.warns(UserWarning, match="could not be written"):
+        clf.set_params(checkpoint_every=0).fit(*data)
+    assert clf.n_epochs_ == 3
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_warning_costs_no_model(data):
+    calls = []
+
+    def sometimes_undefined(Y, scores):
+        calls.append(None)
+        return np.nan if len(calls) % 3 == 0 else float((Y != (scores > 0)).mean())
+
+    clf = CLMLClassifier(("hamming", sometimes_undefined), max_epochs=2, **EVOLVED)
+    with pytest.raises(UserWarning, match="was NaN or infinite"):
+        clf.fit(*data)
+    assert clf.predict(data[0]).shape == data[1].shape
 
 
 def test_weights_validation_rows_and_one_label(data, tmp_path, breaks_off):
@@ -323,7 +417,7 @@ def test_a_learner_that_was_fitted_before_is_part_of_the_data(data, tmp_path):
     ).fit(X, Y)
     assert clf.fit(X, Y).n_epochs_ == 2
     clf.set_params(estimator=KNeighborsClassifier().fit(X[:50], Y[:50]))
-    with pytest.raises(ValueError, match="estimator holds other values"):
+    with pytest.raises(ValueError, match="learner estimator holds other values"):
         clf.fit(X, Y)
 
 

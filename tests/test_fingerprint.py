@@ -1,15 +1,26 @@
+import enum
 import functools
+import importlib
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import PurePosixPath
 
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.sparse as sp
 from sklearn.preprocessing import FunctionTransformer
 
 from clml import _fingerprint
-from clml._fingerprint import as_json, canonical, is_plain
+from clml._fingerprint import (
+    as_json,
+    canonical,
+    data_digest,
+    is_plain,
+    with_code,
+)
 
 # The module alone: the package takes a while to import.
 PROGRAM = """
@@ -111,3 +122,57 @@ def test_plain_values_are_themselves():
 def test_what_cannot_be_described_is_refused():
     with pytest.raises(TypeError, match="settings must be values that can be told"):
         as_json({"a": (i for i in range(3))})
+
+
+class Colour(enum.StrEnum):
+    RED = "red"
+
+
+def test_members_of_enumerations_are_what_they_equal():
+    assert as_json([Colour.RED, np.str_("a"), np.True_]) == ["red", "a", True]
+    assert type(as_json(Colour.RED)) is str
+
+
+def test_large_arrays_are_described_by_a_digest():
+    rows = np.arange(2000)
+    found = as_json(rows)
+    assert found["array"] == [2000]
+    assert found == as_json(rows.copy())
+    assert found != as_json(rows[::-1])
+
+
+def test_functions_are_known_by_their_code(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    described = []
+    for body in ("1 - a", "a", "1 - a"):
+        (tmp_path / "mylosses.py").write_text(f"def mine(a, b):\n    return {body}\n")
+        sys.modules.pop("mylosses", None)
+        importlib.invalidate_caches()
+        shutil.rmtree(tmp_path / "__pycache__", ignore_errors=True)
+        described.append(
+            with_code(("hamming", importlib.import_module("mylosses").mine))
+        )
+    assert described[0] == described[2] != described[1]
+    assert as_json(("hamming",)) == with_code(("hamming",))
+
+
+def test_frames_are_known_by_their_columns():
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"], "c": [1, 2]})
+    again = pd.DataFrame({"a": [1.0, 2.0]})
+    again["b"] = ["x", "y"]
+    again["c"] = [1, 2]
+    assert data_digest(frame) == data_digest(again) == data_digest(frame.copy())
+    assert data_digest(frame) != data_digest(frame.rename(columns={"a": "d"}))
+    assert data_digest(frame) != data_digest(frame.assign(b=["x", "z"]))
+
+
+@pytest.mark.parametrize("kind", [sp.csr_array, sp.csc_matrix, sp.coo_array])
+def test_sparse_matrices_are_known_by_their_entries(kind):
+    dense = np.array([[0.0, 1.0], [2.0, 0.0]])
+    assert data_digest(kind(dense)) == data_digest(sp.csr_matrix(dense))
+    assert data_digest(kind(dense)) != data_digest(kind(2 * dense))
+
+
+def test_a_mask_counts():
+    data = np.ma.array([1.0, 2.0], mask=[False, True])
+    assert data_digest(data) != data_digest(np.ma.array([1.0, 2.0], mask=False))

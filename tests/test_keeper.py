@@ -54,6 +54,12 @@ def test_patience_of_a_run_that_goes_on():
     assert stopping.after(0.6)
 
 
+def test_a_run_whose_patience_had_run_out_has_nothing_more_to_do():
+    stopping = Stopping(2, None, {"seconds": 1.0, "finished": False})
+    stopping.begin(0.0, [0.4, 0.4, 0.4])
+    assert stopping.done
+
+
 def test_no_reason_to_stop():
     stopping = Stopping(patience=None, max_seconds=None)
     stopping.begin(0.0)
@@ -67,7 +73,7 @@ def test_seconds_of_a_run_that_goes_on(monkeypatch):
     first.begin(0.0)
     now[0] += 6
     assert not first.after(0.1)
-    state = first.state(finished=False)
+    state = first.state()
     assert state == {"seconds": 6.0, "finished": False}
     now[0] = 1.0  # another process, another clock
     second = Stopping(None, 10, state)

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from clml._threads import begin, shared
+from clml._threads import begin, shared, started_pool
 
 
 @pytest.mark.parametrize("n_helpers", [0, 1, 3])
@@ -58,9 +58,25 @@ def test_an_error_comes_out_after_all_threads_have_stopped():
 
 
 def test_a_system_without_threads_to_spare(monkeypatch):
+    start = threading.Thread.start
+    begun = []
+
     def refuse(self):
-        raise RuntimeError("can't start new thread")
+        if begun:
+            raise RuntimeError("can't start new thread")
+        begun.append(self)
+        start(self)
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
-    with ThreadPoolExecutor(2) as executor:
+    with started_pool(3) as executor:
+        assert executor is None
         assert shared(executor, pow, [2, 3, 4], [10, 2, 1]) == [1024, 9, 4]
+    assert not begun[0].is_alive()
+
+
+def test_all_threads_of_a_pool_have_begun():
+    before = threading.active_count()
+    with started_pool(3) as executor:
+        assert threading.active_count() == before + 3
+        assert shared(executor, pow, [2, 3], [10, 2]) == [1024, 9]
+    assert threading.active_count() == before

@@ -206,8 +206,9 @@ class CLMLClassifier(LebesgueEstimator):
         from the state that it finds, and ends bit for bit as if nothing had happened;
         a state of other data or settings is an error. None keeps none.
     checkpoint_every : float, default=60
-        Seconds between two states; 0 for one after every epoch. The last epoch, and
-        Ctrl-C, write one in any case.
+        Seconds between two states; 0 for one after every epoch. The last epoch
+        writes one in any case, and so does Ctrl-C, unless evolved members are halfway
+        through an epoch.
     engine : {"auto", "numpy", "torch"}, default="auto"
         What evaluates populations: compiled kernels on the CPU, or PyTorch (extra
         ``torch``), with fused kernels on a GPU. "auto" is the first on the CPU and the
@@ -653,6 +654,7 @@ class CLMLClassifier(LebesgueEstimator):
         except KeyboardInterrupt as late:
             interrupt = interrupt or late
         self.interrupted_ = interrupt is not None
+        self._warn_undefined()
         return interrupt
 
     def _predicting(self, model: dict[str, Any]) -> dict[str, Any]:
@@ -710,6 +712,8 @@ class CLMLClassifier(LebesgueEstimator):
         """Check the data, part the validation rows, fit the scaling."""
         names = column_names(y)
         X, y = self._check_X_y(X, y, reset=continued is None)
+        if isinstance(X, np.ndarray):
+            X = np.ascontiguousarray(X)  # sums of other orders round differently
         X, y, weight = drop_weightless(X, y, sample_weight)
         if continued is None:
             Y = self._fit_targets(y, names)

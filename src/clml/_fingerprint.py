@@ -15,6 +15,41 @@ import joblib
 import numpy as np
 import scipy.sparse as sp
 
+# Arrays of more entries are described by a digest.
+_MANY = 1000
+# Packages whose functions do not change while a fit is broken off.
+_INSTALLED = ("clml", "numpy", "scipy", "sklearn")
+
+
+def with_code(value: Any) -> Any:
+    """Return a description like that of ``as_json``, with the code of what is called.
+
+    A function that can be imported is otherwise known by its name, and may be another
+    one tomorrow.
+
+    Examples
+    --------
+    >>> from clml._fingerprint import with_code
+    >>> with_code(("hamming", len))
+    ['hamming', 'builtins:len']
+    """
+    if isinstance(value, list | tuple):
+        return [with_code(one) for one in value]
+    home = getattr(value, "__module__", None) or ""
+    if isinstance(value, str) or home.partition(".")[0] in _INSTALLED:
+        return as_json(value)
+    kind = value if isinstance(value, type) else type(value)
+    functions = [value] if isinstance(value, FunctionType) else vars(kind).values()
+    code = [
+        _described(_parts_of_code(function.__code__), ())
+        for function in functions
+        if isinstance(function, FunctionType)
+    ]
+    if not code:
+        return as_json(value)
+    digest = hashlib.sha256(canonical(code).encode()).hexdigest()
+    return {"value": as_json(value), "code": digest}
+
 
 def data_digest(data: Any) -> str:
     """Return a digest of rows: arrays and sparse matrices, or anything with a pickle.
@@ -49,6 +84,15 @@ def _pieces(data: Any) -> Iterator[Any]:
         yield from _pieces(rows.data)
         yield from _pieces(rows.indices.astype(np.int64, copy=False))
         yield from _pieces(rows.indptr.astype(np.int64, copy=False))
+    elif hasattr(data, "iloc") and getattr(data, "ndim", 0) == 2:
+        # By columns: frames of the same values lie in memory in many ways.
+        yield repr(("frame", data.shape, list(map(str, data.columns)))).encode()
+        for column in range(data.shape[1]):
+            yield from _pieces(data.iloc[:, column].to_numpy())
+    elif isinstance(data, np.ma.MaskedArray):
+        yield b"masked"
+        yield from _pieces(np.asarray(data.data))
+        yield from _pieces(np.ma.getmaskarray(data))
     elif isinstance(data, np.ndarray) and not data.dtype.hasobject:
         yield repr((data.dtype.str, data.shape)).encode()
         yield np.ascontiguousarray(data).reshape(-1).view(np.uint8)
@@ -106,8 +150,13 @@ def is_plain(value: Any) -> bool:
 
 def _described(value: Any, within: tuple[int, ...]) -> Any:
     """Return the description of a value inside of others, known by their ids."""
-    if value is None or isinstance(value, bool | int | str):
+    if value is None or isinstance(value, bool):
         return value
+    # Members of enumerations and the like become what they are equal to.
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, str):
+        return str.__str__(value)
     if isinstance(value, float | np.floating):
         number = float(value)
         return number if math.isfinite(number) else {"float": repr(number)}
@@ -126,6 +175,8 @@ def _described(value: Any, within: tuple[int, ...]) -> Any:
         members = [_described(v, within) for v in value]
         return {"set": sorted(members, key=canonical)}
     if isinstance(value, np.ndarray) and not value.dtype.names:
+        if value.size > _MANY and not value.dtype.hasobject:
+            return {"array": list(value.shape), "sha256": data_digest(value)}
         return _described(value.tolist(), within)
     if hasattr(value, "get_params") and not isinstance(value, type):
         params = value.get_params(deep=False)

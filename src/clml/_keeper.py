@@ -82,6 +82,11 @@ class Stopping:
     max_seconds : float or None
     saved : dict, default=None
         What ``state`` returned, of a run that goes on.
+
+    Attributes
+    ----------
+    finished : bool
+        Whether the last epoch was to be the last one.
     """
 
     def __init__(
@@ -96,9 +101,19 @@ class Stopping:
             self._began -= max(0.0, read_float(saved, "seconds"))
             self.finished = entry(saved, "finished") is True
 
-    def state(self, finished: bool) -> dict[str, Any]:
+    @property
+    def done(self) -> bool:
+        """Whether a run that goes on has nothing more to do."""
+        return self.finished or self._impatient
+
+    @property
+    def _impatient(self) -> bool:
+        return self._patience is not None and self._waited >= self._patience
+
+    def state(self) -> dict[str, Any]:
         """Return what a run that goes on must know."""
-        return {"seconds": time.perf_counter() - self._began, "finished": finished}
+        seconds = time.perf_counter() - self._began
+        return {"seconds": seconds, "finished": self.finished}
 
     def begin(self, measure: float, earlier: Iterable[float] = ()) -> None:
         """Begin with the largest measure so far, then that after each earlier epoch."""
@@ -109,11 +124,10 @@ class Stopping:
     def after(self, measure: float) -> bool:
         """Tell whether the epoch that reached a measure is to be the last one."""
         self._count(measure)
-        impatient = self._patience is not None and self._waited >= self._patience
         late = self._max_seconds is not None and (
             time.perf_counter() - self._began >= self._max_seconds
         )
-        return impatient or late
+        return self._impatient or late
 
     def _count(self, measure: float) -> None:
         self._waited += 1

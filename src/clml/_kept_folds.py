@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -14,28 +15,39 @@ from ._run_state import damaged, read_floats
 
 
 class KeptFolds:
-    """The scores of folds so far, of all learners.
+    """The folds of a fit, and the scores of learners so far.
 
     Parameters
     ----------
     keeper : Keeper
     n_labels : int
+    folds : sequence of (train, test)
+        Those of a fresh start. A run that goes on has the folds that it began with:
+        a splitter may draw others every time.
+
+    Attributes
+    ----------
+    folds : list of (train, test)
     """
 
-    def __init__(self, keeper: Keeper, n_labels: int):
+    def __init__(self, keeper: Keeper, n_labels: int, folds: Sequence[Fold]):
         self._keeper, self._n_labels = keeper, n_labels
-        found = keeper.saved.get("folds", {})
+        self.folds = list(folds)
         with keeper.reading():
+            if "folds" in keeper.saved:
+                n_rows = sum(len(test) for _, test in folds)
+                self.folds = _read_folds(keeper.saved["folds"], n_rows, len(folds))
+            found = keeper.saved.get("scores", {})
             if not isinstance(found, Mapping):
                 raise damaged("the scores of folds are none")
         self._scores: dict[str, Any] = dict(found)
         self._is_new = False
-        keeper.settle(folds=self._scores)
+        keeper.settle(folds=[list(fold) for fold in self.folds], scores=self._scores)
 
-    def of_learner(self, number: int, folds: Sequence[Fold]) -> FoldScores:
+    def of_learner(self, number: int) -> FoldScores:
         """Return the scores of one learner, known and yet to be told."""
         known = {}
-        for i, (_, test) in enumerate(folds):
+        for i, (_, test) in enumerate(self.folds):
             name = f"{number}/{i}"
             if name in self._scores:
                 shape = (len(test), self._n_labels)
@@ -51,7 +63,34 @@ class KeptFolds:
 
         return FoldScores(known, tell)
 
-    def write(self) -> None:
-        """Write them, if any are new: the next state may be long in coming."""
-        if self._is_new:
-            self._keeper.offer(now=True)
+    @contextmanager
+    def written(self) -> Iterator[None]:
+        """Write what is new at the end, however that comes: it took its time."""
+        try:
+            yield
+        finally:
+            if self._is_new:
+                self._keeper.offer(now=True)
+
+
+def _read_folds(state: Any, n_rows: int, n_folds: int) -> list[Fold]:
+    """Return folds of so many rows; every row is in one test part."""
+    good = isinstance(state, list) and len(state) == n_folds
+    if not good or not all(
+        isinstance(fold, list)
+        and len(fold) == 2
+        and all(
+            isinstance(rows, np.ndarray)
+            and rows.dtype == np.int64
+            and rows.ndim == 1
+            and rows.min(initial=0) >= 0
+            and rows.max(initial=0) < n_rows
+            for rows in fold
+        )
+        for fold in state
+    ):
+        raise damaged("its folds are none")
+    tests = np.concatenate([np.empty(0, np.int64), *(test for _, test in state)])
+    if not np.array_equal(np.sort(tests), np.arange(n_rows)):
+        raise damaged("its folds do not hold every row once")
+    return [(train, test) for train, test in state]

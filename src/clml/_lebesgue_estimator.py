@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from numbers import Real
@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from ._archive import covered
 from ._calibration import fit_temperatures
 from ._compiled import tell_of_compilation
-from ._fingerprint import as_json, data_digest
+from ._fingerprint import as_json, data_digest, with_code
 from ._front import RULES, ParetoFront
 from ._keeper import Keeper, Stopping
 from ._multilabel import MultiLabelMixin
@@ -32,6 +32,7 @@ from ._rows import FitRows
 from ._run_state import damaged, search_state
 from ._search import Search, history_arrays
 from ._sklearn_compat import CallbackSupportMixin, EpochCallbacks, warn_user
+from ._threads import started_pool
 from .losses import Loss, get_losses, list_losses
 from .persistence._checkpoint import Checkpoint
 
@@ -182,14 +183,14 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
             raise ValueError("n_jobs must be a number of threads, -1 or None, got 0.")
 
     @contextmanager
-    def _threads(self) -> Iterator[ThreadPoolExecutor | None]:
+    def _threads(self) -> Iterator[Executor | None]:
         self._check_n_jobs()
         n_threads = effective_n_jobs(self.n_jobs)
         if n_threads == 1:
             yield None
             return
         # The caller's thread is one of them.
-        with ThreadPoolExecutor(n_threads - 1, thread_name_prefix="clml") as executor:
+        with started_pool(n_threads - 1) as executor:
             yield executor
 
     def _keeper(self, data: Mapping[str, Any]) -> Keeper:
@@ -234,7 +235,7 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
             name: as_json(value)
             for name, value in params.items()
             if name not in _FREE_OF_RUN
-        }
+        } | {"losses": with_code(params["losses"])}
 
     def _evolve(
         self,
@@ -253,7 +254,7 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
         if "run" in keeper.saved:
             done = run.progress.epoch
             stopping.begin(0.0, [r["archive_measure"] for r in run.progress.history])
-            n_epochs = 0 if stopping.finished else n_epochs - done
+            n_epochs = 0 if stopping.done else n_epochs - done
             if self.verbose:
                 print(f"epoch {done:5d}  goes on from {self.checkpoint}", flush=True)
         else:
@@ -269,27 +270,25 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
             return stopping.after(record["archive_measure"])
 
         def keep(is_last: bool, now: bool) -> None:
-            keeper.offer(lambda: {"run": state(), "stop": stopping.state(is_last)}, now)
+            stopping.finished = is_last
+            keeper.offer(lambda: {"run": state(), "stop": stopping.state()}, now)
 
         interrupt = callbacks.run_epochs(
             n_epochs, epoch, lambda is_last: keep(is_last, now=is_last)
         )
-        self._warn_undefined(run.progress.history)
         if interrupt is not None and run.between_epochs:
             with suppress(KeyboardInterrupt):  # an impatient second one
-                keep(is_last=False, now=True)
+                keep(stopping.finished, now=True)
         return interrupt
 
-    def _warn_undefined(self, history: tuple[dict[str, Any], ...]) -> None:
+    def _warn_undefined(self) -> None:
         """Warn, once a fit, of candidates whose losses were not finite."""
-        counts = np.array([record["undefined"] for record in history])
-        for name, of_epochs in zip(
-            [loss.name for loss in get_losses(self.losses)], counts.T, strict=False
-        ):
+        counts = self.history_.get("undefined", np.empty((0, 0)))
+        for name, of_epochs in zip(self.front_.loss_names, counts.T, strict=False):
             if of_epochs.any():
                 warn_user(
                     f"The loss {name!r} was NaN or infinite for {of_epochs.sum()} "
-                    f"candidates in {np.count_nonzero(of_epochs)} of {len(history)} "
+                    f"candidates in {np.count_nonzero(of_epochs)} of {len(counts)} "
                     "epochs. They were ranked last."
                 )
 
@@ -341,6 +340,7 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
         except KeyboardInterrupt as late:
             interrupt = interrupt or late
         self.interrupted_ = interrupt is not None
+        self._warn_undefined()
         return interrupt
 
     def _fitted_attributes(

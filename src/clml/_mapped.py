@@ -141,7 +141,7 @@ class MappedScoresClassifier(LebesgueEstimator):
         given = {"X": part.X, "y": part.Y, "sample_weight": part.weight}
         for name, learner in named if self.checkpoint is not None else ():
             if self.prefit or isinstance(learner, FrozenEstimator):
-                given[name] = out_of_fold_logits(
+                given[f"learner {name}"] = out_of_fold_logits(
                     FrozenEstimator(learner), part.X, part.Y, []
                 )
         return given
@@ -162,20 +162,20 @@ class MappedScoresClassifier(LebesgueEstimator):
         parts = []
         if not all(isinstance(learner, FrozenEstimator) for learner in frozen):
             parts = folds(self.cv, part.X, part.Y, self._fold_seed(seed))
-        kept = KeptFolds(keeper, part.Y.shape[1])
-        scores = [
-            out_of_fold_logits(
-                learner,
-                part.X,
-                y,
-                parts,
-                part.weight,
-                self.n_jobs,
-                kept.of_learner(number, parts),
-            )
-            for number, learner in enumerate(frozen)
-        ]
-        kept.write()
+        kept = KeptFolds(keeper, part.Y.shape[1], parts)
+        with kept.written():
+            scores = [
+                out_of_fold_logits(
+                    learner,
+                    part.X,
+                    y,
+                    kept.folds,
+                    part.weight,
+                    self.n_jobs,
+                    kept.of_learner(number),
+                )
+                for number, learner in enumerate(frozen)
+            ]
         fitted = [
             learner if self.prefit else fit_learner(learner, part.X, y, part.weight)
             for _, learner in named

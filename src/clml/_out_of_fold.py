@@ -195,9 +195,9 @@ def out_of_fold_logits(
         for i in missing
     )
     for number, part in zip(missing, parts, strict=True):
-        logits[folds[number][1]] = part
+        logits[folds[number][1]] = _finite(part, estimator, folds[number][1])
         scores.tell(number, part)
-    return _finite(logits, estimator)
+    return logits
 
 
 def _fold_logits(
@@ -217,12 +217,15 @@ def _fold_logits(
     return label_logits(fitted, X_test, n_labels)
 
 
-def _finite(logits: NDArray[np.float64], estimator: Any) -> NDArray[np.float64]:
+def _finite(
+    logits: NDArray[np.float64], estimator: Any, rows: NDArray | None = None
+) -> NDArray[np.float64]:
     bad = np.argwhere(~np.isfinite(logits))
     if len(bad):
         row, label = bad[0].tolist()
         raise ValueError(
             f"The scores of {type(estimator).__name__} must be finite, "
-            f"got {logits[row, label]} for row {row}, label {label}."
+            f"got {logits[row, label]} for row {row if rows is None else rows[row]}, "
+            f"label {label}."
         )
     return logits

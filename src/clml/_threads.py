@@ -2,12 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from concurrent.futures import Executor, Future, wait
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
+from threading import Barrier, BrokenBarrierError
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
+
+
+@contextmanager
+def started_pool(n_threads: int) -> Iterator[Executor | None]:
+    """Yield threads that have all begun; None where the system has none to spare.
+
+    A pool that starts threads when work comes would fail in the middle of the work.
+    """
+    with ThreadPoolExecutor(n_threads, thread_name_prefix="clml") as executor:
+        together = Barrier(n_threads + 1)
+        try:
+            for _ in range(n_threads):
+                executor.submit(_meet, together)
+        except RuntimeError:
+            together.abort()
+            executor.shutdown(cancel_futures=True)
+            yield None
+            return
+        together.wait()
+        yield executor
+
+
+def _meet(together: Barrier) -> None:
+    with suppress(BrokenBarrierError):
+        together.wait()
 
 
 def shared(
@@ -42,17 +68,14 @@ def begin(
     calls = list(zip(*arguments, strict=True))
     if executor is None:
         return lambda: [work(*call) for call in calls]
-    futures: list[Future[Result]] = []
-    # Where the system has no thread to spare, the caller does what is left.
-    with suppress(RuntimeError):
-        futures.extend(executor.submit(work, *call) for call in calls)
+    futures = [executor.submit(work, *call) for call in calls]
 
     def finish() -> list[Result]:
         try:
             own = {
                 i: work(*calls[i])
                 for i in reversed(range(len(calls)))
-                if i >= len(futures) or futures[i].cancel()
+                if futures[i].cancel()
             }
             return [
                 own[i] if i in own else futures[i].result() for i in range(len(calls))

@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 import pytest
+from sklearn.naive_bayes import GaussianNB
 
 from clml.persistence import _checkpoint
 from clml.persistence._checkpoint import KIND, Checkpoint
@@ -96,6 +97,37 @@ def test_a_damaged_state_gives_way_to_the_one_before(tmp_path, damage):
     # Nothing was removed, and the next state has a number of its own.
     checkpoint(tmp_path).offer(lambda: {"epoch": 2})
     assert names(tmp_path)[-1] == "checkpoint-0000000003.clml"
+
+
+def test_the_last_good_state_outlives_a_damaged_one(tmp_path):
+    kept = checkpoint(tmp_path)
+    for epoch in (1, 2):
+        kept.offer(lambda epoch=epoch: {"epoch": epoch})
+    (tmp_path / names(tmp_path)[-1]).write_bytes(b"")
+    again = checkpoint(tmp_path)
+    with pytest.warns(UserWarning, match="number 1"):
+        again.newest()
+    again.offer(lambda: {"epoch": 2})
+    assert names(tmp_path) == [
+        "checkpoint-0000000001.clml",
+        "checkpoint-0000000003.clml",
+    ]
+
+
+def test_states_hold_no_objects(tmp_path):
+    path = tmp_path / "checkpoint-0000000001.clml"
+    write_file(path, KIND, {"identity": IDENTITY, "state": GaussianNB()})
+    with pytest.raises(ValueError, match="values of type 'estimator' are unknown"):
+        checkpoint(tmp_path).newest()
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [(1, 1.0), ({"a": 1, "b": [2.0]}, {"b": [2], "a": 1.0})],
+)
+def test_what_is_equal_is_the_same(tmp_path, before, now):
+    checkpoint(tmp_path, settings={"sigma0": before}).offer(lambda: {"epoch": 1})
+    assert checkpoint(tmp_path, settings={"sigma0": now}).newest() == {"epoch": 1}
 
 
 def test_no_state_that_can_be_read(tmp_path):

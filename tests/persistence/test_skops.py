@@ -16,8 +16,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from clml import LebesgueTunedClassifier
+from clml import CLMLClassifier, LebesgueTunedClassifier
 from clml.baselines import GaussianNBRelevance, MLkNNClassifier
 from clml.persistence import load
 from clml.persistence._skops import (
@@ -271,3 +272,39 @@ def test_without_skops(small_data, tmp_path, monkeypatch):
     ours.save(tmp_path / "ours")
     assert np.array_equal(load(tmp_path / "ours").predict(X), ours.predict(X))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["before", "ours"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "numpy.lib.npyio.DataSource",
+        "numpy.lib._datasource.DataSource",
+        "numpy.lib.npyio.NpzFile",
+        "numpy.memmap",
+        "scipy.io.netcdf_file",
+        "sklearn.utils._testing.TempMemmap",
+    ],
+)
+def test_classes_that_open_or_remove_files(name):
+    """Thrown away, a DataSource removes whatever folder a file has named."""
+    assert not is_acceptable(name)
+
+
+def test_nothing_that_is_accepted_does_anything_when_it_is_thrown_away():
+    found = 0
+    for module in list(sys.modules.values()):
+        name = getattr(module, "__name__", "")
+        if name.partition(".")[0] not in ("clml", "numpy", "scipy", "sklearn"):
+            continue
+        for attribute, value in list(vars(module).items()):
+            if isinstance(value, type) and is_acceptable(f"{name}.{attribute}"):
+                found += 1
+                assert not hasattr(value, "__del__"), value
+                assert not hasattr(value, "__exit__"), value
+    assert found > 100
+
+
+def test_a_folder_of_checkpoints_does_not_travel_inside():
+    inner = CLMLClassifier(checkpoint="/somewhere")
+    found = load_foreign(dump_foreign(make_pipeline(StandardScaler(), inner)))
+    assert found[-1].checkpoint is None

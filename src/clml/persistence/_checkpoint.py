@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from .._atomic import sweep_unfinished
+from .._fingerprint import canonical
 from .._paths import PathLike
 from .._sklearn_compat import warn_user
 from ._file import FileKind, read_file, write_file
 
 #: Raised when a run would go on differently from a state that was written before.
-KIND = FileKind("clml checkpoint", 1)
+KIND = FileKind("clml checkpoint", 1, holds_objects=False)
 _NAME = re.compile(r"checkpoint-([0-9]{10})\.clml")
-_KEPT = 2
 _ENTRIES = {"identity", "state"}
 
 
@@ -63,6 +63,7 @@ class Checkpoint:
         # A clock that nobody sets: neither backwards nor forwards.
         self._last_written = time.monotonic()
         self._told_of_failure = False
+        self._last_good: int | None = None
         self._check_folder()
 
     def newest(self) -> Any:
@@ -85,6 +86,7 @@ class Checkpoint:
                     f"before it, number {number}: {failure}"
                 )
             self._check_identity(content["identity"])
+            self._last_good = number
             return content["state"]
         if failure is not None:
             raise ValueError(
@@ -97,8 +99,8 @@ class Checkpoint:
     def offer(self, state: Callable[[], Any], now: bool = False) -> None:
         """Write a state if it is time to, or now.
 
-        A state that cannot be written (a full disk) is a warning, the first time:
-        the states before it stay, and the run goes on.
+        A state that cannot be written (a full disk, a folder that is gone) is a
+        warning, the first time: the states before it stay, and the run goes on.
 
         Parameters
         ----------
@@ -109,24 +111,29 @@ class Checkpoint:
         """
         if not now and time.monotonic() - self._last_written < self._every:
             return
-        content = {"identity": self._identity, "state": state()}
+        try:
+            self._write(state)
+        except (OSError, MemoryError) as error:
+            if not self._told_of_failure:
+                warn_user(
+                    f"A state could not be written to checkpoint={str(self.folder)!r}, "
+                    f"and the fit goes on without: {error!r}. The states before it are "
+                    "as they were."
+                )
+            self._told_of_failure = True
+        self._last_written = time.monotonic()
+
+    def _write(self, state: Callable[[], Any]) -> None:
         files = self._files()
         number = files[-1][0] + 1 if files else 1
         path = self.folder / f"checkpoint-{number:010d}.clml"
-        try:
-            write_file(path, KIND, content)
-        except OSError as error:
-            if not self._told_of_failure:
-                warn_user(
-                    f"The checkpoint {path} could not be written, and the fit goes on "
-                    f"without: {error}. The states before it are still there."
-                )
-            self._told_of_failure = True
-        else:
-            for _, old in self._files()[:-_KEPT]:
-                with suppress(OSError):  # another run in the folder may be quicker
-                    old.unlink()
-        self._last_written = time.monotonic()
+        write_file(path, KIND, {"identity": self._identity, "state": state()})
+        # Two stay: this one, and the last one before it that is known to be good.
+        for old, older in files:
+            if old != self._last_good:
+                with suppress(OSError):
+                    older.unlink()
+        self._last_good = number
 
     def _files(self) -> list[tuple[int, Path]]:
         """Return the states by their numbers, oldest first."""
@@ -157,8 +164,7 @@ class Checkpoint:
             for kind, values in self._identity.items()
             for before in [found.get(kind, {})]
             for name in sorted({*before, *values})
-            # As text: a file may hold anything, of which some cannot be compared.
-            if repr(before.get(name)) != repr(values.get(name))
+            if _text(before.get(name)) != _text(values.get(name))
         ]
         if differences:
             raise ValueError(
@@ -166,6 +172,27 @@ class Checkpoint:
                 f"{'; '.join(differences)}. Choose another folder, or remove this one "
                 "to start anew."
             )
+
+
+def _text(value: Any) -> str:
+    """Return what is compared: 1 is 1.0, and the order of keys does not matter.
+
+    Anything else that a file may hold, of which some cannot be compared, as it shows.
+    """
+    try:
+        return canonical(_whole_numbers(value))
+    except (TypeError, ValueError, RecursionError):
+        return repr(value)
+
+
+def _whole_numbers(value: Any) -> Any:
+    if type(value) is float and value.is_integer():
+        return int(value)
+    if type(value) is list:
+        return [_whole_numbers(item) for item in value]
+    if type(value) is dict:
+        return {name: _whole_numbers(item) for name, item in value.items()}
+    return value
 
 
 def _difference(kind: str, name: str, before: Any, now: Any) -> str:

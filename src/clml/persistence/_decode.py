@@ -64,6 +64,8 @@ class Decoder:
     trusted : collection of str, default=()
         Types that objects of other libraries may be made of, beside those of the
         packages that are accepted.
+    objects : bool, default=True
+        Whether there may be estimators and the like among the values.
 
     Examples
     --------
@@ -73,7 +75,10 @@ class Decoder:
     """
 
     def __init__(
-        self, take_array: Callable[[Any], NDArray], trusted: Collection[str] = ()
+        self,
+        take_array: Callable[[Any], NDArray],
+        trusted: Collection[str] = (),
+        objects: bool = True,
     ):
         self._take_array = take_array
         self._trusted = trusted
@@ -93,11 +98,14 @@ class Decoder:
             "csr_matrix": lambda node: self._csr(node, sp.csr_matrix),
             "csr_array": lambda node: self._csr(node, sp.csr_array),
             "random_state": lambda node: random_state_from(self._items(node)),
-            "estimator": self._estimator,
-            "skops": self._foreign,
-            "same": self._same,
-            "dataclass": self._dataclass,
         }
+        if objects:
+            self._readers |= {
+                "estimator": self._estimator,
+                "skops": self._foreign,
+                "same": self._same,
+                "dataclass": self._dataclass,
+            }
 
     def decode(self, node: Any) -> Any:
         """Return the value; ValueError if the JSON is not that of a value."""

@@ -31,6 +31,8 @@ class FileKind:
         By version v: turns the content of such a file, as JSON, into that of v + 1.
     first_with_checksums : int, default=1
         Files of versions before it had none.
+    holds_objects : bool, default=True
+        Whether there may be estimators in it; else plain values alone.
 
     Examples
     --------
@@ -49,6 +51,7 @@ class FileKind:
     version: int
     migrations: Mapping[int, Callable[[Any], Any]] = field(default_factory=dict)
     first_with_checksums: int = 1
+    holds_objects: bool = True
 
     @property
     def noun(self) -> str:
@@ -120,7 +123,7 @@ def read_file(path: Path, kind: FileKind, trusted: Collection[str] = ()) -> Any:
         raise TypeError(f"trusted must be a list of names, got the str {trusted!r}.")
     with _opened(path, kind) as container:
         node = _content_node(container, kind)
-        content = Decoder(container.take, trusted).decode(node)
+        content = Decoder(container.take, trusted, kind.holds_objects).decode(node)
         container.check_all_taken()
     return content
 

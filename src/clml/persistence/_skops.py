@@ -27,7 +27,15 @@ from ._fitted import check_fitted
 #: Packages whose classes are accepted.
 PACKAGES = ("clml", "numpy", "scipy", "sklearn")
 # Parts of these packages that are programs and tools of developers, not models.
-_TOOLS = {"__main__", "conftest", "distutils", "f2py", "testing", "tests"}
+_TOOLS = {"main", "conftest", "distutils", "f2py", "testing", "tests"}
+# Of NumPy and SciPy only what models are made of: some of their other classes open,
+# write or remove files, even when they are thrown away.
+_OF_MODELS = (
+    "numpy.dtypes.",
+    "numpy.random.",
+    "scipy.interpolate.",
+    "scipy.sparse.",
+)
 # What compressed members become is at most the larger of the two.
 _SMALLEST_LIMIT = 64 * 2**20
 _LARGEST_RATIO = 500
@@ -134,21 +142,22 @@ def strangers(types: Collection[str]) -> list[str]:
 
 
 def is_acceptable(name: str) -> bool:
-    """Tell whether a name is that of a class in one of the packages.
+    """Tell whether a name is that of a class in one of the packages, for models.
 
-    Functions are not: a file could put any of them where a model calls one.
+    Functions are not: a file could put any of them where a model calls one. Nor are
+    classes that hold something open and let go of it, such as files.
 
     Examples
     --------
     >>> from clml.persistence._skops import is_acceptable
     >>> is_acceptable("sklearn.tree._tree.Tree"), is_acceptable("os.system")
     (True, False)
-    >>> is_acceptable("numpy.testing.rundocs")
-    False
+    >>> is_acceptable("numpy.testing.rundocs"), is_acceptable("numpy.lib.npyio.NpzFile")
+    (False, False)
     """
     module, _, attribute = name.rpartition(".")
     parts = module.split(".")
-    if parts[0] not in PACKAGES or _TOOLS & set(parts):
+    if parts[0] not in PACKAGES or _TOOLS & {part.strip("_") for part in parts}:
         return False
     try:
         found = getattr(import_module(module), attribute, None)
@@ -156,7 +165,14 @@ def is_acceptable(name: str) -> bool:
         return False
     # A module of these packages may have imported a class from elsewhere.
     home = getattr(found, "__module__", "") or ""
-    return isinstance(found, type) and home.partition(".")[0] in PACKAGES
+    if not isinstance(found, type) or home.partition(".")[0] not in PACKAGES:
+        return False
+    if any(hasattr(found, name) for name in ("__del__", "__enter__", "__exit__")):
+        return False
+    if parts[0] in ("clml", "sklearn"):
+        return home.partition(".")[0] in ("clml", "sklearn")
+    plain = issubclass(found, np.generic) or found in (np.ndarray, np.dtype)
+    return plain or f"{home}.".startswith(_OF_MODELS)
 
 
 def _check_sizes(content: bytes) -> None:
@@ -234,6 +250,8 @@ def _check_within(value: Any) -> None:
     from ._trees import check_trees
 
     for node in _objects_within(value):
+        if isinstance(node, MultiLabelMixin) and hasattr(node, "checkpoint"):
+            node.checkpoint = None  # a file must not name a folder that is written to
         if isinstance(node, MultiLabelMixin) and hasattr(node, "n_labels_"):
             check_fitted(node)
             if hasattr(node, "_restore"):
