@@ -97,17 +97,23 @@ def _short_maps() -> Any:
 def _checkpoints() -> list[bytes]:
     """Return states of each run: early, in the middle, and at its end."""
     from clml.persistence import _checkpoint
+    from clml.persistence._file import write_file
 
     X, Y = small_data()
     found = []
     for model in _runs().values():
+        states: list[bytes] = []
+
+        def noted(path: Path, *arguments: Any, states: list[bytes] = states) -> None:
+            write_file(path, *arguments)
+            states.append(path.read_bytes())
+
         with (
             tempfile.TemporaryDirectory() as folder,
-            mock.patch.object(_checkpoint, "_KEPT", 1000),
+            mock.patch.object(_checkpoint, "write_file", noted),
             _short_maps(),
         ):
             model.set_params(checkpoint=folder).fit(X, Y)
-            states = [path.read_bytes() for path in sorted(Path(folder).iterdir())]
         found += [states[0], states[len(states) // 2], states[-1]]
     return found
 

@@ -140,6 +140,7 @@ ARROWS = {
     "persistence": {
         "_atomic",
         "_csr_format",
+        "_fingerprint",
         "_front",
         "_multilabel",
         "_paths",

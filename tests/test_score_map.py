@@ -124,3 +124,12 @@ def test_a_score_equal_to_its_threshold_is_not_above_it():
 def test_bad_spaces(transform, n_learners, message):
     with pytest.raises(ValueError, match=message):
         MapSpace(transform, 2, np.ones(n_learners), np.zeros(n_learners))
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+def test_deviations_that_ran_away_stay_finite(transform):
+    """Where a scale changes no loss a search drifts, as far as it is let."""
+    space = make_space(transform)
+    for far in (1e3, -1e3, 1e150, -1e150):
+        maps = space.maps(np.full((1, space.n_deviations), far), 0.5, 1.0)
+        assert np.isfinite(maps.astype(np.float32)).all()

@@ -44,6 +44,12 @@ class _Transform(NamedTuple):
 _Gains = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
+# Where a deviation changes no loss a search drifts, in the end beyond all numbers.
+# Beyond these nothing is gained: of biases and weights, and of scales (e¹⁰).
+_LARGEST = 1e6
+_MOST_STRETCH = 10.0
+
+
 def _bias_gains(
     deviations: NDArray[np.float64], shares: NDArray[np.float64], k: int
 ) -> _Gains:
@@ -54,7 +60,7 @@ def _bias_gains(
 def _affine_gains(
     deviations: NDArray[np.float64], shares: NDArray[np.float64], k: int
 ) -> _Gains:
-    stretch = np.exp(deviations[:, None, :k])
+    stretch = np.exp(np.clip(deviations[:, None, :k], -_MOST_STRETCH, _MOST_STRETCH))
     return shares[:, None] * stretch, deviations[:, k:]
 
 
@@ -203,7 +209,7 @@ class MapSpace:
         float64 array (p, (M + 1)·K), or (p, (K + 1)·K) for mixing
         """
         gains, bias = _TRANSFORMS[self.transform].gains(
-            strength * np.asarray(deviations, dtype=np.float64),
+            strength * np.clip(np.float64(deviations), -_LARGEST, _LARGEST),
             self._shares,
             self.n_labels,
         )
