@@ -208,8 +208,9 @@ class MapSpace:
         -------
         float64 array (p, (M + 1)·K), or (p, (K + 1)·K) for mixing
         """
+        exact = np.asarray(deviations, dtype=np.float64)
         gains, bias = _TRANSFORMS[self.transform].gains(
-            strength * np.clip(np.float64(deviations), -_LARGEST, _LARGEST),
+            strength * np.clip(exact, -_LARGEST, _LARGEST),
             self._shares,
             self.n_labels,
         )
