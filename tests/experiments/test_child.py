@@ -63,5 +63,5 @@ def test_a_job_ends_with_its_parent(tmp_path, lock):
     finally:
         if is_running(pid):
             os.kill(pid, signal.SIGKILL)
-    # The thread, if it runs, has the time to clear up.
-    assert place.exists() == (lock == "holds")
+    # The thread has the time to clear up, where it runs for certain.
+    assert lock == "holds" or not place.exists()
