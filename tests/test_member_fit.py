@@ -622,9 +622,9 @@ def test_evolved_members_go_on_as_if_never_stopped(small_data, evolve):
 def test_a_surrogate_start_is_not_repeated(small_data, monkeypatch):
     plans = []
 
-    def noted(climbers, rows, targets, loss_set, plan, begun):
+    def noted(climbers, rows, targets, loss_set, plan, begun, run_all):
         plans.append(plan)
-        return AscendingMembers(climbers, rows, targets, loss_set, plan, begun)
+        return AscendingMembers(climbers, rows, targets, loss_set, plan, begun, run_all)
 
     monkeypatch.setattr(clml._network_fit, "AscendingMembers", noted)
     clf = quick(warm_start=True, init="surrogate", max_epochs=10).fit(*small_data)
@@ -684,9 +684,9 @@ class InterruptAt:
 
 # Where each kind is in the middle of an epoch, and calls an epoch.
 MIDDLE = {
-    "ascent": ("clml._members.Climber.climbed", 4),
-    "cma": ("clml._members.defined_losses", 4),
-    "rank_gradient": ("clml._members.defined_losses", 4),
+    "ascent": ("clml._member_epochs.Climber.climbed", 4),
+    "cma": ("clml._member_epochs.defined_losses", 4),
+    "rank_gradient": ("clml._member_epochs.defined_losses", 4),
 }
 
 
@@ -696,7 +696,7 @@ def interrupting(monkeypatch, search, at):
         wrapped = InterruptAt(Climber.climbed, at)
         monkeypatch.setattr(path, lambda *a: wrapped(*a))
     else:
-        monkeypatch.setattr(path, InterruptAt(clml._members.defined_losses, at))
+        monkeypatch.setattr(path, InterruptAt(clml._member_epochs.defined_losses, at))
 
 
 @each_search

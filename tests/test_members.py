@@ -243,7 +243,7 @@ def test_ascending_members_are_climbers_side_by_side(task):
     ):
         for _ in range(2):
             climber = climber.climbed(
-                rows, own, LossSet(get_losses(LOSSES), 3), members._plan, 0
+                rows, own, LossSet(get_losses(LOSSES), 3), members._one_epoch.plan, 0
             )
         assert_array_equal(members.networks()[i], climber.average)
         assert_array_equal(second["members_train"][i], climber.losses)
@@ -253,9 +253,9 @@ def test_a_run_that_goes_on_begins_its_plan_anew(task):
     members = ascending(task)
     for _ in range(4):
         members.step(None)
-    again = ascending(task)
+    before = ascending(task)._one_epoch
     again = AscendingMembers(
-        members.state(), again._rows, again._targets, again._loss_set, again._plan, 4
+        members.state(), before.rows, before.targets, before.loss_set, before.plan, 4
     )
     assert stepped(again)["sigma"] == 0.05
     assert again.epoch == 5
@@ -333,7 +333,7 @@ def test_an_interrupt_between_members_repeats_nothing(task, at):
     for _ in range(3):
         whole.step(None)
     members.step(None)
-    order, calls = members._fitness, []
+    order, calls = members._one_epoch.fitness, []
 
     class Interrupting:
         def order(self, *arguments):
@@ -342,7 +342,7 @@ def test_an_interrupt_between_members_repeats_nothing(task, at):
                 raise KeyboardInterrupt
             return order.order(*arguments)
 
-    members._fitness = Interrupting()
+    members._one_epoch = replace(members._one_epoch, fitness=Interrupting())
     with pytest.raises(KeyboardInterrupt):
         members.step(None)
     assert members.epoch == 1

@@ -127,6 +127,7 @@ ARROWS = {
     "experiments": {
         "_atomic",
         "_classifier",
+        "_cluster",
         "_cross_entropy",
         "_fingerprint",
         "_paths",

@@ -12,6 +12,7 @@ from ._version import __version__
 
 if TYPE_CHECKING:
     from ._classifier import PAPER_SETTINGS, CLMLClassifier
+    from ._dask_predict import dask_predict
     from ._front import ParetoFront
     from ._stacking import LebesgueStackingClassifier
     from ._tuned import LebesgueTunedClassifier
@@ -23,6 +24,7 @@ _HOMES = {
     "LebesgueStackingClassifier": "._stacking",
     "LebesgueTunedClassifier": "._tuned",
     "ParetoFront": "._front",
+    "dask_predict": "._dask_predict",
 }
 
 
@@ -45,4 +47,5 @@ __all__ = [
     "LebesgueTunedClassifier",
     "ParetoFront",
     "__version__",
+    "dask_predict",
 ]

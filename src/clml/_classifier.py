@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import joblib
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
+from ._cluster import open_client
+from ._cluster_members import ClusterEpochs
 from ._keeper import Keeper
 from ._lebesgue_estimator import LebesgueEstimator, choose_model
+from ._member_epochs import RunAll
 from ._member_fit import (
     evolved_outputs,
     mapped_networks,
@@ -23,6 +27,13 @@ from ._members import MemberRun
 from ._memory import told_once
 from ._multilabel import column_names
 from ._network_fit import NetworkFit
+from ._partitioned_fit import (
+    Sources,
+    cut_rows,
+    fit_in_partitions,
+    in_partitions,
+    read_sources,
+)
 from ._paths import PathLike
 from ._recipe import (
     COVARIANCES,
@@ -35,6 +46,7 @@ from ._rows import FitRows, Part, drop_weightless
 from ._run_state import members_state
 from ._sklearn_compat import (
     EpochCallbacks,
+    clone_sharing,
     fit_context,
     warn_user,
     with_callbacks,
@@ -209,10 +221,15 @@ class CLMLClassifier(LebesgueEstimator):
         Seconds between two states; 0 for one after every epoch. The last epoch
         writes one in any case, and so does Ctrl-C, unless evolved members are halfway
         through an epoch.
-    engine : {"auto", "numpy", "torch"}, default="auto"
+    engine : {"auto", "numpy", "torch", "dask"}, default="auto"
         What evaluates populations: compiled kernels on the CPU, or PyTorch (extra
         ``torch``), with fused kernels on a GPU. "auto" is the first on the CPU and the
-        second elsewhere.
+        second elsewhere. "dask" (extra ``dask``) is the workers of a cluster: rows are
+        sent to them, members are trained there. Dask collections choose it themselves
+        where there is a client.
+    client : distributed.Client, str or None, default=None
+        The cluster, or the address of its scheduler; None is the current client. The
+        result is the same for any number of workers. It is not saved with the model.
     device : str, default="cpu"
         Where populations are drawn and evaluated: "cpu", "cuda", "cuda:1", or "auto"
         for a GPU where there is one. An ascent has no populations: its members are
@@ -220,7 +237,8 @@ class CLMLClassifier(LebesgueEstimator):
     n_jobs : int, default=None
         Threads; None is 1, -1 is all. The result is the same for any number.
     memory_mb : float, default=512
-        Working memory for candidates in flight. The result is the same for any.
+        Working memory for candidates in flight; where partitions are read from disk
+        also for the rows that are kept. The result is the same for any.
     random_state : int, RandomState or None, default=None
     verbose : int, default=0
         1 prints a line an epoch.
@@ -324,7 +342,8 @@ class CLMLClassifier(LebesgueEstimator):
         "warm_start": ["boolean"],
         "keep_on_interrupt": ["boolean"],
         **LebesgueEstimator._checkpoint_constraints,
-        "engine": [StrOptions({"auto", "numpy", "torch"})],
+        "engine": [StrOptions({"auto", "numpy", "torch", "dask"})],
+        "client": [str, HasMethods(["submit", "scatter"]), None],
         "device": [str],
         "n_jobs": [Integral, None],
         "memory_mb": [Interval(Real, 0, None, closed="neither")],
@@ -368,6 +387,7 @@ class CLMLClassifier(LebesgueEstimator):
         checkpoint: Any = None,
         checkpoint_every: float = 60,
         engine: str = "auto",
+        client: Any = None,
         device: str = "cpu",
         n_jobs: int | None = None,
         memory_mb: float = 512,
@@ -407,6 +427,7 @@ class CLMLClassifier(LebesgueEstimator):
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
         self.engine = engine
+        self.client = client
         self.device = device
         self.n_jobs = n_jobs
         self.memory_mb = memory_mb
@@ -418,7 +439,7 @@ class CLMLClassifier(LebesgueEstimator):
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         sample_weight: Any = None,
         X_val: Any = None,
         y_val: Any = None,
@@ -427,9 +448,14 @@ class CLMLClassifier(LebesgueEstimator):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, D)
+        X : array-like or sparse matrix of shape (n, D), or rows in partitions
+            Partitions are a dask array or data frame, a list of ``dask.delayed``, or
+            :class:`clml.datasets.RowPartitions` of files and memory maps. Rows stay
+            where they are, and one network is evolved on them: see the notes.
         y : array-like or sparse matrix of shape (n, K), or array-like of shape (n,)
             An indicator of 0 and 1; or two classes, for the problem of one label.
+            Of a dask data frame also the names of its label columns. Partitions that
+            have labels of their own have none here.
         sample_weight : array-like of shape (n,), default=None
             Row weights in every loss; rows of weight 0 are left out.
         X_val, y_val : like X and y, default=None
@@ -441,10 +467,24 @@ class CLMLClassifier(LebesgueEstimator):
 
         Notes
         -----
+        Rows in partitions are split, standardised and evaluated where they are, on the
+        workers of a dask cluster or in this process, a few at a time; only sums are
+        gathered, and a sample of 20,000 rows at most, on which temperatures and the
+        ``incumbent_*`` cross-entropies of ``history_`` are computed, and the start of
+        ``init="surrogate"``. Losses must be sums of row statistics, as all named ones
+        but the AUCs are. The model is the same bit for bit for the same partitions,
+        whoever holds them.
+
         The first fit after an installation compiles its kernels, which takes some
         seconds, once. ``verbose=1`` prints a line an epoch; with scikit-learn 1.9 or
         newer ``set_callbacks(sklearn.callback.ProgressBar())`` shows progress.
         """
+        if in_partitions(X):
+            sources = read_sources(X, y, sample_weight, X_val, y_val)
+            return self._fit_sources(sources, (X, y, sample_weight))
+        if self.engine == "dask" and self._evolves_one():
+            sources = self._cut_into_sources(X, y, sample_weight, X_val, y_val)
+            return self._fit_sources(sources, (X, y, sample_weight))
         losses = self._check_losses()
         continued = self._search_to_continue()
         rows, keeper = self._check_rows_to_fit(
@@ -474,6 +514,7 @@ class CLMLClassifier(LebesgueEstimator):
             single_threaded_blas(),
             one_thread,
             self._threads() as executor,
+            self._workers() as run_all,
         ):
             built = NetworkFit(
                 settings=self,
@@ -485,6 +526,7 @@ class CLMLClassifier(LebesgueEstimator):
                 rows=rows,
                 device=device,
                 executor=executor,
+                run_all=run_all,
             )
             fit = self._fit_members
             if self._n_members(rows.train) == 1 and kind != "ascent":
@@ -500,6 +542,55 @@ class CLMLClassifier(LebesgueEstimator):
         if self.warm_start:
             self._search = search
             self._search_settings = {**self._fixed_settings(), "rows": fingerprint}
+        if interrupt is not None and not self.keep_on_interrupt:
+            raise interrupt
+        return self
+
+    def __sklearn_clone__(self) -> Self:
+        return clone_sharing(self, "client")
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        # A connection is of this process alone; an address is understood anywhere.
+        if not isinstance(self.client, str):
+            state["client"] = None
+        return state
+
+    @contextmanager
+    def _workers(self) -> Iterator[RunAll | None]:
+        """Yield what runs epochs of members on a cluster, if they are to."""
+        if self.engine != "dask":
+            yield None
+            return
+        with open_client(self.client) as client:
+            yield ClusterEpochs(client)
+
+    def _evolves_one(self) -> bool:
+        """Whether the settings are of one network that a population searches for."""
+        credit = supports_credit(self.losses)
+        ascends = self.search == "ascent" or (self.search == "auto" and credit)
+        one = self.n_members == 1 or (self.n_members is None and not credit)
+        return one and not ascends
+
+    def _cut_into_sources(
+        self, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any
+    ) -> Sources:
+        """Cut rows in memory into partitions."""
+        names = column_names(y)
+        X, y = self._check_X_y(X, y, reset=True)
+        X, y, weight = drop_weightless(X, y, sample_weight)
+        given = [(X, self._fit_targets(y, names), weight)]
+        if X_val is not None or y_val is not None:
+            part = self._check_validation_rows(X_val, y_val)
+            given.append((part.X, part.Y, None))
+        columns = getattr(self, "feature_names_in_", None)
+        return cut_rows(given, columns, self.label_names_, self.classes_)
+
+    def _fit_sources(self, sources: Sources, given: tuple[Any, Any, Any]) -> Self:
+        """Fit rows in partitions."""
+        for name in (*_OF_MEMBERS, "_search"):
+            self.__dict__.pop(name, None)
+        interrupt = fit_in_partitions(self, sources, given)
         if interrupt is not None and not self.keep_on_interrupt:
             raise interrupt
         return self
@@ -672,6 +763,8 @@ class CLMLClassifier(LebesgueEstimator):
 
     def _population_device(self) -> str | None:
         """Return where populations live; None is the memory of the CPU."""
+        if self.engine == "dask":  # workers find their own
+            return None if self.device == "cpu" else str(self.device)
         device = "cpu" if self.device == "cpu" else str(find_device(self.device))
         if self.engine == "numpy" and device != "cpu":
             raise ValueError(

@@ -40,6 +40,7 @@ from .persistence._checkpoint import Checkpoint
 _FREE_OF_RUN = (
     "checkpoint",
     "checkpoint_every",
+    "client",
     "keep_on_interrupt",
     "memory_mb",
     "n_jobs",
@@ -371,7 +372,7 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
             place = {"final": len(thetas), "mean": len(thetas) + 1}.get(chosen, chosen)
             wanted = range(len(models)) if calibrated == "all" else [place]
             for i in wanted:
-                scores = search.rows.scores(models[i][None])
+                scores = search.rows.sample.scores(models[i][None])
                 (temperature[i],) = fit_temperatures(scores, rows.judge.targets)
             front = replace(front, temperature=temperature[:-2])
             alternatives = {

@@ -12,21 +12,15 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ._ascent import AscentPlan, Climber, NetworkRows
-from ._candidates import as_single
-from ._search import (
-    TRACKED,
-    EpochRows,
-    Fitness,
-    centre,
-    defined_losses,
-    n_undefined,
-)
+from ._member_epochs import AscentEpoch, EvolutionEpoch, RunAll
+from ._search import TRACKED, EpochRows, Fitness, centre, n_undefined
 from ._threads import shared
 from .datasets import IterativeStratifiedKFold
 from .engine import NumpyEngine, TorchEngine
@@ -97,6 +91,8 @@ class AscendingMembers:
     plan : AscentPlan
     begun : int, default=0
         The epoch at which the plan began.
+    run_all : RunAll, default=None
+        What runs the members' epochs; None for threads of this process.
     """
 
     def __init__(
@@ -107,11 +103,11 @@ class AscendingMembers:
         loss_set: LossSet,
         plan: AscentPlan,
         begun: int = 0,
+        run_all: RunAll | None = None,
     ):
         self.climbers = tuple(climbers)
-        self._rows, self._targets = rows, targets
-        self._loss_set, self._plan = loss_set, plan
-        self._begun = begun
+        self._one_epoch = AscentEpoch(rows, targets, loss_set, plan, begun)
+        self._run_all = run_all
 
     @property
     def epoch(self) -> int:
@@ -133,25 +129,19 @@ class AscendingMembers:
 
     def step(self, executor: Executor | None) -> None:
         """Let every member climb for an epoch."""
-
-        def climb(member: int) -> Climber:
-            return self.climbers[member].climbed(
-                self._rows,
-                self._targets[member],
-                self._loss_set,
-                self._plan,
-                self._begun,
-            )
-
+        run_all = self._run_all or partial(shared, executor)
         # Committed as a whole: an interrupt leaves all members before the epoch.
-        self.climbers = tuple(shared(executor, climb, range(len(self.climbers))))
+        self.climbers = tuple(
+            run_all(self._one_epoch, range(len(self.climbers)), self.climbers)
+        )
 
     def record(self) -> dict[str, Any]:
         """Return the learning rate and the losses of the last epoch."""
-        progress = max(self.epoch - self._begun - 1, 0) / self._plan.n_epochs
+        plan, begun = self._one_epoch.plan, self._one_epoch.begun
+        progress = max(self.epoch - begun - 1, 0) / plan.n_epochs
         losses = np.stack([climber.losses for climber in self.climbers])
         return {
-            "sigma": self._plan.rate(progress),
+            "sigma": plan.rate(progress),
             "members_train": losses,
             "undefined": n_undefined(losses),
         }
@@ -173,6 +163,9 @@ class EvolvedMembers:
     fitness : Fitness
     epoch_rows : EpochRows or None
         Which rows an epoch evaluates; None for all.
+    run_all : RunAll, default=None
+        What runs the members' epochs; None for this process, one after the other, with
+        the engine's threads.
     """
 
     def __init__(
@@ -183,11 +176,11 @@ class EvolvedMembers:
         targets: Sequence[RowTargets],
         fitness: Fitness,
         epoch_rows: EpochRows | None,
+        run_all: RunAll | None = None,
     ):
         self.strategies = tuple(strategies)
-        self._engine, self._targets = engine, targets
-        self._fitness, self._expand = fitness, expand
-        self._epoch_rows = epoch_rows
+        self._one_epoch = EvolutionEpoch(expand, engine, targets, fitness, epoch_rows)
+        self._run_all = run_all
         n_losses = len(engine.loss_set.losses)
         self._found = np.full((1, n_losses), np.nan)
         self._undefined = np.zeros(n_losses, dtype=np.int64)
@@ -205,36 +198,30 @@ class EvolvedMembers:
 
     def state(self) -> tuple[tuple[Strategy, Any], ...]:
         """Return what another run goes on from."""
-        return tuple(zip(self.strategies, self._expand, strict=True))
+        return tuple(zip(self.strategies, self._one_epoch.expand, strict=True))
 
     def networks(self) -> NDArray[np.float32]:
         """Return the mean of each member's distribution."""
         return np.concatenate(
             [
                 expand(centre(strategy).astype(np.float32)[None])
-                for expand, strategy in zip(self._expand, self.strategies, strict=True)
+                for strategy, expand in self.state()
             ]
         )
 
     def step(self, executor: Executor | None) -> None:
         """Ask every member, evaluate all candidates, tell every member."""
-        epoch = self.epoch
-        unit = np.ones((1, len(self._engine.loss_set.losses)))
-        found = []
-        undefined = np.zeros(unit.shape[1], dtype=np.int64)
-        for strategy, expand, own in zip(
-            self.strategies, self._expand, self._targets, strict=True
-        ):
-            if strategy.epoch > epoch:  # told before an interrupt
-                continue
-            thetas = expand(as_single(strategy.ask()))
-            # Absent, not of weight 0: a user's loss may take no weights.
-            rows = self._rows_of(own, epoch)
-            losses = defined_losses(self._engine.take(rows).losses(thetas))
-            strategy.tell(self._fitness.order(losses, unit, epoch))
-            found.append(np.fmin.reduce(losses, axis=0))
-            undefined += n_undefined(losses)
-        self._found, self._undefined = np.stack(found), undefined
+        # Others were told before an interrupt.
+        behind = [i for i, done in enumerate(self.epochs) if done == self.epoch]
+        run_all = self._run_all or partial(shared, None)
+        told = run_all(self._one_epoch, behind, [self.strategies[i] for i in behind])
+        strategies = list(self.strategies)
+        for i, (strategy, _, _) in zip(behind, told, strict=True):
+            strategies[i] = strategy
+        # Where strategies had travelled, an interrupt leaves all before the epoch.
+        self.strategies = tuple(strategies)
+        self._found = np.stack([best for _, best, _ in told])
+        self._undefined = np.sum([undefined for _, _, undefined in told], axis=0)
 
     def record(self) -> dict[str, Any]:
         """Return the mean step size and each member's best losses, if known."""
@@ -244,16 +231,6 @@ class EvolvedMembers:
             "members_train": self._found,
             "undefined": self._undefined,
         }
-
-    def _rows_of(self, own: RowTargets, epoch: int) -> NDArray[np.intp]:
-        """Return the rows that a member sees in an epoch."""
-        used = own.weight > 0
-        if self._epoch_rows is not None:
-            drawn = self._epoch_rows.draw(epoch)
-            drawn = drawn[used[drawn]]
-            if len(drawn):  # a draw of a few rows may have none of the member's
-                return drawn
-        return np.flatnonzero(used)
 
 
 @dataclass(frozen=True, eq=False)

@@ -135,7 +135,10 @@ class MultiLabelMixin(ClassifierMixin):
         )
 
     def _warn_constant(self, Y: NDArray[np.uint8]) -> None:
-        share = Y.mean(axis=0)
+        self._warn_constant_labels(Y.mean(axis=0))
+
+    def _warn_constant_labels(self, share: NDArray[np.float64]) -> None:
+        """Warn of labels that none or all of the training rows have."""
         constant = self.label_names_[(share == 0) | (share == 1)]
         if len(constant):
             shown = ", ".join(constant[:10]) + (", ..." if len(constant) > 10 else "")

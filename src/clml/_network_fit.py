@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ._archive import Archive
 from ._ascent import Climber, NetworkRows
+from ._member_epochs import RunAll
 from ._member_fit import OutputSettings
 from ._members import AscendingMembers, EvolvedMembers, Jury, MemberRun, left_out
 from ._recipe import Recipe, default_epochs
@@ -23,7 +24,7 @@ from ._run_state import (
     read_strategy,
 )
 from ._search import Fitness, Search
-from .engine import NumpyEngine, TorchEngine
+from .engine import Engine, NumpyEngine, TorchEngine
 from .losses import Loss, LossSet, RowTargets
 from .network import Layout, Scaling
 
@@ -59,6 +60,12 @@ class NetworkFit:
     device : str or None
         Where populations live; None is the memory of the CPU.
     executor : Executor or None
+    n_rows : int or None
+        Training rows, if ``rows`` are but a sample of them.
+    engines : pair of Engine or None
+        What evaluates these, and those that judge, if there are any.
+    run_all : RunAll or None
+        What runs epochs of members; None for this process.
     """
 
     settings: Any
@@ -70,13 +77,18 @@ class NetworkFit:
     rows: FitRows
     device: str | None
     executor: Executor | None
+    n_rows: int | None = None
+    engines: tuple[Engine, Engine | None] | None = None
+    run_all: RunAll | None = None
+
+    @property
+    def _n_rows(self) -> int:
+        return len(self.rows.train.Y) if self.n_rows is None else self.n_rows
 
     @property
     def recipe(self) -> Recipe:
         """How networks are trained."""
-        n_epochs = self.settings.max_epochs or default_epochs(
-            self.kind, len(self.rows.train.Y)
-        )
+        n_epochs = self.settings.max_epochs or default_epochs(self.kind, self._n_rows)
         return Recipe(
             kind=self.kind,
             n_epochs=int(n_epochs),
@@ -122,13 +134,12 @@ class NetworkFit:
         archive = Archive.empty(
             len(self.losses), self.layout.size, int(self.settings.max_front)
         )
-        n_rows = len(self.rows.train.Y)
         search = Search(
             strategy=strategy,
             fitness=self._fitness,
             archive=archive,
             expand=expand,
-            epoch_rows=recipe.rows_of_an_epoch(n_rows, (*self.seed, 3)),
+            epoch_rows=recipe.rows_of_an_epoch(self._n_rows, (*self.seed, 3)),
         )
         self._attach(search)
         if state is not None:
@@ -136,6 +147,9 @@ class NetworkFit:
         return search
 
     def _attach(self, search: Search) -> None:
+        if self.engines is not None:
+            search.attach(*self.engines, self.executor)
+            return
         validation = self.rows.validation
         search.attach(
             self._engine(self.rows.train),
@@ -224,7 +238,9 @@ class NetworkFit:
         # What of the start still lies ahead of a warm start, after an interrupt.
         left = max(plan.surrogate_epochs - began, 0)
         plan = replace(plan, surrogate_epochs=left)
-        return AscendingMembers(climbers, train, targets, loss_set, plan, began)
+        return AscendingMembers(
+            climbers, train, targets, loss_set, plan, began, self.run_all
+        )
 
     def _evolved(
         self, train: NetworkRows, targets: list[RowTargets], pairs: Any
@@ -242,6 +258,7 @@ class NetworkFit:
             targets=targets,
             fitness=self._fitness,
             epoch_rows=recipe.rows_of_an_epoch(train.X.shape[0], (*self.seed, 3)),
+            run_all=self.run_all,
         )
 
     def network_rows(self, part: Part) -> NetworkRows:

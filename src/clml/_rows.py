@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import _check_sample_weight
 
@@ -26,6 +27,12 @@ class Part:
     def targets(self) -> RowTargets:
         """The labels and weights in the form that losses read."""
         return RowTargets.from_indicator(self.Y, self.weight)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the rows take."""
+        of_features = self.X.data.nbytes if sp.issparse(self.X) else self.X.nbytes
+        return int(of_features) + self.Y.nbytes
 
     def take(self, rows: NDArray[np.int64]) -> Part:
         """Return these rows alone."""
@@ -55,6 +62,11 @@ class FitRows:
 
     train: Part
     validation: Part | None
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Those that there are."""
+        return tuple(p for p in (self.train, self.validation) if p is not None)
 
     @property
     def judge(self) -> Part:

@@ -15,6 +15,7 @@ from ._map_lanes import sum_map_statistics
 from ._memory import Portion, begin_sparingly
 from ._score_map import MapSpace, apply_maps, split_maps
 from ._simd import side_by_side
+from .engine._base import drawn_rows
 from .engine._blocks import BLOCK_CANDIDATES, Task, add_up, cut, rows_per_block
 from .losses import LossSet, RowTargets, Statistics, Totals, get_losses
 
@@ -99,6 +100,15 @@ class ScoreEngine:
         other.targets = self.targets.take(rows)
         other._scores = self._scores[rows]
         return other
+
+    def drawn(self, share: float, seed: tuple[int, ...]) -> Self:
+        """Return an engine on a random share of the rows."""
+        return self.take(drawn_rows(self.n_rows, share, seed))
+
+    @property
+    def sample(self) -> Self:
+        """An engine that has the scores of single rows: this one."""
+        return self
 
     def losses(self, thetas: NDArray[np.floating]) -> NDArray[np.float64]:
         """Return the losses (population, o) of candidates (population, n)."""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ._archive import Archive
 from ._candidates import as_single, host_rows, stacked
 from .engine import Engine
+from .engine._base import drawn_rows
 from .evolution import RankGradient, Strategy
 from .evolution._base import BaseCMA
 from .lebesgue import Method, Ties, fitness_order, lebesgue_measure, nondominated
@@ -84,9 +85,11 @@ class EpochRows:
 
     def draw(self, epoch: int) -> NDArray[np.intp]:
         """Return the rows of an epoch, at least one, in ascending order."""
-        size = max(1, round(self.share * self.n_rows))
-        order = np.random.default_rng([*self.seed, epoch]).permutation(self.n_rows)
-        return np.sort(order[:size])
+        return drawn_rows(self.n_rows, self.share, (*self.seed, epoch))
+
+    def of(self, rows: Engine, epoch: int) -> Engine:
+        """Return an engine on the rows of an epoch."""
+        return rows.drawn(self.share, (*self.seed, epoch))
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,6 +156,9 @@ class Search:
         self.fitness = fitness
         self.expand = expand
         self.epoch_rows = epoch_rows
+        # Of the epoch that is going on, and the order that the last one ended with.
+        self.population: Any = None
+        self.told: NDArray[np.int64] | None = None
         unit = np.ones((1, archive.losses.shape[1]))
         self._before = self._after = Progress(strategy.epoch, archive, unit)
 
@@ -165,7 +171,7 @@ class Search:
     @property
     def mean(self) -> NDArray[np.float32]:
         """The candidate in the middle of the search distribution."""
-        return self.expand(centre(self.strategy).astype(np.float32)[None])[0]
+        return mean_of(self.strategy, self.expand)
 
     @property
     def between_epochs(self) -> bool:
@@ -189,9 +195,9 @@ class Search:
         self._helpers = helpers
         self._train = train
         self._validation = validation
-        self._tracked = {"train": train.with_losses(TRACKED)}
+        self._tracked = {"train": train.sample.with_losses(TRACKED)}
         if validation:
-            self._tracked["validation"] = validation.with_losses(TRACKED)
+            self._tracked["validation"] = validation.sample.with_losses(TRACKED)
         now = self.progress
         if len(now.archive.thetas):
             losses = defined_losses(self.rows.losses(now.archive.thetas))
@@ -202,6 +208,7 @@ class Search:
         """Let go of the rows."""
         for name in ("_train", "_validation", "_tracked", "_helpers"):
             self.__dict__.pop(name, None)
+        self.population = None
 
     @property
     def rows(self) -> Engine:
@@ -212,11 +219,10 @@ class Search:
         """Sample, evaluate, rank, archive, update. Return the epoch's record."""
         began = time.perf_counter()
         now = self.progress
-        # The mean rides along as one more candidate.
-        thetas = stacked(self.expand(as_single(self.strategy.ask())), self.mean)
+        self.population = thetas = population_of(self.strategy, self.expand)
         rows = self._train
         if self.epoch_rows is not None:
-            rows = rows.take(self.epoch_rows.draw(now.epoch))
+            rows = self.epoch_rows.of(rows, now.epoch)
         train_losses = rows.begin(thetas)
         judged_losses = None
         if self._validation or self.epoch_rows is not None:
@@ -257,6 +263,7 @@ class Search:
             archived_losses=(*now.archived_losses, judged[:-1].astype(np.float32)),
         )
         self.strategy.tell(order)
+        self.told = order
         # The record is ours alone until it is returned: the update counts too.
         record["seconds"] = time.perf_counter() - began
         return record
@@ -268,6 +275,20 @@ class Search:
             for rows, finish in begun
             for name, value in zip(TRACKED, finish()[0], strict=True)
         }
+
+
+def mean_of(strategy: Strategy, expand: Callable[[Any], Any]) -> NDArray[np.float32]:
+    """Return the candidate in the middle of a search distribution."""
+    middle: NDArray[np.float32] = expand(centre(strategy).astype(np.float32)[None])[0]
+    return middle
+
+
+def population_of(strategy: Strategy, expand: Callable[[Any], Any]) -> Any:
+    """Return the candidates of a strategy's epoch; the mean rides along, at the end.
+
+    The same strategy, or a copy of it anywhere, gives the same bits.
+    """
+    return stacked(expand(as_single(strategy.ask())), mean_of(strategy, expand))
 
 
 def centre(strategy: Strategy) -> NDArray[np.float64]:

@@ -6,11 +6,13 @@ Callbacks exist from scikit-learn 1.9 on. Before that estimators fit as ever, an
 
 from __future__ import annotations
 
+import copy
 import inspect
 import warnings
 from collections.abc import Callable
 from typing import Any
 
+from sklearn.base import _clone_parametrized
 from sklearn.base import _fit_context as fit_context
 
 try:
@@ -36,6 +38,16 @@ def warn_user(message: str) -> None:
             break
         frame = frame.f_back
     warnings.warn(message, UserWarning, stacklevel=level)
+
+
+def clone_sharing(estimator: Any, parameter: str) -> Any:
+    """Return an unfitted copy that shares a parameter which cannot be copied."""
+    shared = getattr(estimator, parameter)
+    bare = copy.copy(estimator)
+    setattr(bare, parameter, None)
+    twin = _clone_parametrized(bare)
+    setattr(twin, parameter, shared)
+    return twin
 
 
 class HiddenParameter:
@@ -154,6 +166,7 @@ __all__ = [
     "CallbackSupportMixin",
     "EpochCallbacks",
     "HiddenParameter",
+    "clone_sharing",
     "fit_context",
     "warn_user",
     "with_callbacks",

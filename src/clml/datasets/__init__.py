@@ -8,6 +8,7 @@ from ._frames import as_dataset
 from ._kfold import IterativeStratifiedKFold
 from ._load import load_dataset
 from ._parquet import read_parquet
+from ._partitions import RowPartitions, as_partitions, read_partitions
 from ._protocol import PaperSplit, paper_split
 from ._registry import PAPER_DATASETS, list_datasets
 from ._splits import iterative_split_indices, iterative_train_test_split
@@ -19,7 +20,9 @@ __all__ = [
     "BayesTruth",
     "IterativeStratifiedKFold",
     "PaperSplit",
+    "RowPartitions",
     "as_dataset",
+    "as_partitions",
     "iterative_split_indices",
     "iterative_train_test_split",
     "list_datasets",
@@ -29,6 +32,7 @@ __all__ = [
     "read_arff",
     "read_csv",
     "read_parquet",
+    "read_partitions",
     "read_svmlight",
     "read_xc",
     "write_arff",

@@ -145,6 +145,14 @@ class DeviceRows:
     kind: Any
     n_rows: int
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the device's memory that the rows take."""
+        if self.dense is not None:
+            return int(self.dense.nbytes)
+        assert self.sparse is not None
+        return int(self.sparse.values.nbytes + self.sparse.columns.nbytes)
+
     @classmethod
     def put(
         cls, X: Any, scaling: Scaling | None, dtype: type, device: Any

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import copy
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +83,25 @@ class NumpyEngine(RowEngine):
         self._memory_mb = memory_mb
         self._in_flight = Portion("candidates", BLOCK_CANDIDATES)
         self._scored = Portion("candidates' scores")
+
+    def helped_by(self, executor: Executor | None) -> Self:
+        """Return an engine on the same rows that other threads help."""
+        other = copy.copy(self)
+        other._executor = executor
+        return other
+
+    def arrays(self) -> list[NDArray]:
+        """Return what rows and targets are made of, see ``with_arrays``."""
+        return [*self.targets.arrays, *self._rows.arrays]
+
+    def with_arrays(self, arrays: Sequence[NDArray]) -> Self:
+        """Return an engine like this one on other rows, from their ``arrays``."""
+        dense, indptr, indices, weight = arrays[:4]
+        other = self.with_targets(
+            RowTargets(dense, indptr, indices, weight, self.targets.weighted)
+        )
+        other._rows = self._rows.with_arrays(arrays[4:])
+        return other
 
     def _most(self, bytes_a_candidate: int) -> int:
         """Return how many candidates fit the memory, whole blocks of them."""

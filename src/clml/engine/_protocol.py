@@ -30,11 +30,12 @@ class Engine(Protocol):
         Other work may go on meanwhile where an engine has a device of its own.
         """
 
-    def scores(self, thetas: NDArray[np.floating]) -> NDArray:
-        """Return the logits (population, rows, K) of candidates (population, n)."""
+    def drawn(self, share: float, seed: tuple[int, ...]) -> Self:
+        """Return an engine on a random share of the rows."""
 
-    def with_losses(self, losses: Any) -> Self:
-        """Return an engine on the same rows for other losses."""
+    @property
+    def sample(self) -> Any:
+        """An engine on some of the rows that can tell their scores.
 
-    def take(self, rows: NDArray[np.integer]) -> Self:
-        """Return an engine on some of the rows alone."""
+        These are all where rows are in this process's memory.
+        """

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from .._cluster import import_distributed, open_client
 from ._limits import Outcome, Stopped, run_cell
 
 _POLL_SECONDS = 0.2
@@ -16,17 +17,6 @@ _POLL_SECONDS = 0.2
 _ASK_SECONDS = 1.0
 # A job is sent this often when workers die that hold its rows.
 _ATTEMPTS = 4
-
-
-def import_distributed() -> Any:
-    """Return dask's package for clusters."""
-    try:
-        import distributed
-    except ImportError as error:
-        raise ImportError(
-            "dask= needs the package distributed: pip install 'clml[dask]'."
-        ) from error
-    return distributed
 
 
 class _Asked:
@@ -59,16 +49,21 @@ def cluster(address: Any) -> Iterator[tuple[Any, int]]:
     address : str or distributed.Client
         A client is left open.
     """
-    distributed = import_distributed()
-    is_own = isinstance(address, str)
-    client = distributed.Client(address) if is_own else address
-    if not isinstance(client, distributed.Client):
+    distributed = import_distributed("dask")
+    if not isinstance(address, str | distributed.Client):
         raise TypeError(
             f"dask must be the address of a scheduler or a Client, got {address!r}."
         )
+    with open_client(address, "dask") as client:
+        n_threads = sum(client.nthreads().values())
+        yield _executor(client), max(n_threads, 1)
+
+
+def _executor(client: Any) -> Callable[..., Outcome]:
+    """Return what runs a job on the cluster of a client."""
     sent: dict[str, Any] = {}
     lock = threading.Lock()
-    stopped = distributed.Event(client=client)
+    stopped = import_distributed().Event(client=client)
 
     def rows_of(data: str, lost: Any) -> Any:
         """Return the rows on the cluster; workers that die take theirs with them."""
@@ -110,8 +105,4 @@ def cluster(address: Any) -> Iterator[tuple[Any, int]]:
         words = f"the cluster lost the rows of the job {_ATTEMPTS} times"
         return Outcome({"status": "failed", "reason": words})
 
-    try:
-        yield execute, max(sum(client.nthreads().values()), 1)
-    finally:
-        if is_own:
-            client.close()
+    return execute

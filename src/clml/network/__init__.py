@@ -3,6 +3,7 @@
 from ._backward import ForwardCache, backward_pass, forward_pass
 from ._forward import Rows, Weights, block_logits, forward
 from ._layout import Layout
+from ._moments import Moments
 from ._predict import Predictor, predictor_of
 from ._range import check_sparse_range, describe_contrast, scaled_features
 from ._scaling import Scaling
@@ -10,6 +11,7 @@ from ._scaling import Scaling
 __all__ = [
     "ForwardCache",
     "Layout",
+    "Moments",
     "Predictor",
     "Rows",
     "Scaling",

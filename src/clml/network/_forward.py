@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -57,6 +58,27 @@ class Rows:
         with_ones = scaled_features(X, scaling, dtype, n_more=1)
         with_ones[:, d] = 1
         return cls(with_ones, None, scaling, n)
+
+    @property
+    def arrays(self) -> tuple[NDArray, ...]:
+        """What the rows are made of."""
+        if self.csr is not None:
+            return self.csr
+        assert self.dense is not None
+        return (self.dense,)
+
+    def with_arrays(self, arrays: Sequence[NDArray]) -> Rows:
+        """Return other rows of the same form and scaling, from their ``arrays``."""
+        if self.csr is None:
+            (dense,) = arrays
+            return replace(self, dense=dense, n_rows=len(dense))
+        data, indices, indptr = arrays
+        return replace(self, csr=(data, indices, indptr), n_rows=len(indptr) - 1)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the rows take."""
+        return sum(array.nbytes for array in self.arrays)
 
     def take(self, rows: NDArray[np.integer]) -> Rows:
         """Return some of the rows alone."""

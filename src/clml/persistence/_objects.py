@@ -17,8 +17,9 @@ _OF_SCIKIT_LEARN = (
     "_parent_callback_ctx",
     "_metadata_request",
 )
-# A parameter that a file must not have: it names a folder that a fit writes to.
-_OF_THIS_MACHINE = "checkpoint"
+# Parameters that a file must not have: a folder that a fit writes to, and a cluster
+# that it sends rows to.
+_OF_THIS_MACHINE = ("checkpoint", "client")
 
 
 def _left_out(kind: type) -> tuple[str, ...]:
@@ -45,7 +46,8 @@ def estimator_parts(estimator: Any) -> dict[str, dict[str, Any]]:
         for name, value in vars(estimator).items()
         if name not in parameters and name not in _left_out(kind)
     }
-    parameters.pop(_OF_THIS_MACHINE, None)
+    for name in _OF_THIS_MACHINE:
+        parameters.pop(name, None)
     for name in attributes:
         _check_attribute_name(kind, name)
     _check(estimator, attributes)
@@ -59,7 +61,7 @@ def build_estimator(
     kind = find_class(ESTIMATORS, name)
     known = kind._get_param_names()
     for parameter in parameters:
-        if parameter not in known or parameter == _OF_THIS_MACHINE:
+        if parameter not in known or parameter in _OF_THIS_MACHINE:
             raise ValueError(f"{name} has no parameter {parameter!r}")
     for attribute in attributes:
         if attribute in known:

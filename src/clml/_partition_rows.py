@@ -1,0 +1,261 @@
+"""One partition's way from what was given to rows that are computed with.
+
+Everything here is done where the partition is, and depends on its rows, its index and
+the plan alone: who does it, and how often, changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_array
+
+from ._fingerprint import data_digest
+from ._indicator import check_indicator
+from ._rows import Part
+from ._torch import find_device
+from .engine import NumpyEngine, TorchEngine
+from .engine._base import RowEngine, drawn_rows
+from .engine._partitioned import Held
+from .engine._tree_sum import Node, add_along_tree
+from .losses import Loss
+from .network import Layout, Moments, Scaling
+
+# Numbers that moments are taken of at a time.
+_TOGETHER = 1 << 21
+TRAIN, VALIDATION = "train", "validation"
+Parts = Mapping[str, Part]
+
+
+@dataclass(frozen=True)
+class SplitPlan:
+    """What becomes of the rows of each partition.
+
+    Attributes
+    ----------
+    fraction : float
+        Share of the rows, stratified, that judge.
+    seed : tuple of int
+        Of the split.
+    n_train : int
+        Partitions from this one on were given to judge: none of their rows train.
+    """
+
+    fraction: float
+    seed: tuple[int, ...]
+    n_train: int
+
+    def generator(self, index: int) -> np.random.Generator:
+        """Return the generator of a partition's split."""
+        # The first one's is that of rows in memory: a single partition is split alike.
+        own = (index,) if index else ()
+        return np.random.default_rng([*self.seed, *own])
+
+
+def checked_part(rows: Any, index: int) -> Part:
+    """Check what a partition gave: X, Y, and weights or None."""
+    try:
+        X, Y, weight = rows
+        X = check_array(
+            X,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_min_samples=0,
+            input_name="X",
+        )
+        Y = check_indicator(Y, "y") if len(np.atleast_1d(Y)) else np.asarray(Y)
+        if len(Y) != X.shape[0]:
+            raise ValueError(f"X has {X.shape[0]} rows and y has {len(Y)}.")
+        if weight is not None:
+            weight = _checked_weight(weight, len(Y))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"Partition {index} is no rows to fit: {error}") from error
+    Y = Y.astype(np.uint8, copy=False)
+    if isinstance(X, np.ndarray):
+        X = np.ascontiguousarray(X)  # sums of other orders round differently
+    if weight is None:
+        return Part(X, Y)
+    used = weight > 0
+    return Part(X[used], Y[used], weight[used])
+
+
+def _checked_weight(weight: Any, n_rows: int) -> NDArray[np.float64]:
+    weight = np.asarray(weight, dtype=np.float64).reshape(-1)
+    if len(weight) != n_rows:
+        raise ValueError(f"there are {len(weight)} weights for {n_rows} rows.")
+    if not np.isfinite(weight).all() or (weight < 0).any():
+        raise ValueError("weights must be finite and not negative.")
+    return weight
+
+
+def split_rows(rows: Any, index: int, plan: SplitPlan) -> dict[str, Part]:
+    """Check a partition and part its rows; a part without rows is left out."""
+    part = checked_part(rows, index)
+    if index >= plan.n_train:
+        parts = {VALIDATION: part}
+    elif plan.fraction > 0 and len(part.Y) > 1:
+        train, validation = part.split(plan.fraction, plan.generator(index))
+        parts = {TRAIN: train, VALIDATION: validation}
+    else:
+        parts = {TRAIN: part}
+    return {name: some for name, some in parts.items() if len(some.Y)}
+
+
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """What has to be known of all partitions before one can be scaled.
+
+    Surveys of disjoint sets of partitions add up.
+
+    Attributes
+    ----------
+    n_rows : dict of str to int
+        Of each part.
+    positives : int64 array (K,)
+        Training rows that have each label.
+    shape : (D, K)
+    moments : Moments or None
+        Of the training rows.
+    """
+
+    n_rows: dict[str, int]
+    positives: NDArray[np.int64]
+    shape: tuple[int, int]
+    moments: Moments | None
+
+    def __add__(self, other: Survey) -> Survey:
+        if self.shape != other.shape:
+            raise ValueError(
+                "Partitions must have the same features and labels, got "
+                f"{self.shape[0]} features and {self.shape[1]} labels in one and "
+                f"{other.shape[0]} and {other.shape[1]} in another."
+            )
+        known = [m for m in (self.moments, other.moments) if m is not None]
+        return Survey(
+            {
+                name: self.n_rows.get(name, 0) + other.n_rows.get(name, 0)
+                for name in {**self.n_rows, **other.n_rows}
+            },
+            self.positives + other.positives,
+            self.shape,
+            sum(known[1:], start=known[0]) if known else None,
+        )
+
+
+def survey_of(parts: Parts, index: int) -> Survey | None:
+    """Survey a partition; None if it has no rows."""
+    if not parts:
+        return None
+    train = parts.get(TRAIN)
+    some = next(iter(parts.values()))
+    n_labels = some.Y.shape[1]
+    positives = np.zeros(n_labels, dtype=np.int64)
+    if train is not None:
+        positives = train.Y.sum(axis=0, dtype=np.int64)
+    return Survey(
+        {name: len(part.Y) for name, part in parts.items()},
+        positives,
+        (some.X.shape[1], n_labels),
+        None if train is None else _moments_of(train),
+    )
+
+
+def _moments_of(part: Part) -> Moments:
+    """Take moments of a few rows at a time: in float64 they take much memory."""
+    n, d = part.X.shape
+    step = max(_TOGETHER // max(d, 1), 1)
+    starts = range(0, n, step)
+    leaves = [
+        Node(i, i + 1, Moments.of(part.X[a : a + step], _some(part.weight, a, step)))
+        for i, a in enumerate(starts)
+    ]
+    (whole,) = add_along_tree(leaves, len(leaves))
+    moments: Moments = whole.value
+    return moments
+
+
+def _some(weight: NDArray | None, start: int, step: int) -> NDArray | None:
+    return None if weight is None else weight[start : start + step]
+
+
+def digest_of(rows: Any, index: int) -> str:
+    """Return what tells a partition from others, by what it holds."""
+    part = checked_part(rows, index)
+    given = [part.X, part.Y] + ([] if part.weight is None else [part.weight])
+    return " ".join(data_digest(array) for array in given)
+
+
+def sample_of(
+    parts: Parts, index: int, *, shares: Mapping[str, float], seed: tuple[int, ...]
+) -> dict[str, Part]:
+    """Draw a share of each part's rows."""
+    return {
+        name: part.take(drawn_rows(len(part.Y), shares[name], (*seed, index)))
+        for name, part in parts.items()
+    }
+
+
+def joined(samples: list[dict[str, Part]], name: str) -> Part | None:
+    """Return the rows of one part of all partitions' samples; None of no rows."""
+    found = [parts[name] for parts in samples if name in parts]
+    if not found:
+        return None
+    weights = [part.weight for part in found if part.weight is not None]
+    if weights and len(weights) < len(found):
+        raise ValueError(
+            "Some partitions have row weights and others have none: give weights with "
+            "all partitions, or with none."
+        )
+    X: Any
+    if any(sp.issparse(part.X) for part in found):
+        X = sp.vstack([part.X for part in found], format="csr")
+    else:
+        X = np.vstack([part.X for part in found])
+    return Part(
+        X,
+        np.vstack([part.Y for part in found]),
+        np.concatenate(weights) if weights else None,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class EnginePlan:
+    """How rows are computed with.
+
+    Attributes
+    ----------
+    layout : Layout
+    scaling : Scaling
+    losses : tuple of Loss
+    device : str or None
+        That of PyTorch; None is the library's own engine on the CPU. "auto" is a GPU
+        where the partition is, if there is one.
+    memory_mb : float
+        Of candidates in flight.
+    """
+
+    layout: Layout
+    scaling: Scaling
+    losses: tuple[Loss, ...]
+    device: str | None
+    memory_mb: float
+
+    def engine(self, part: Part) -> RowEngine:
+        """Return the engine of some rows."""
+        given = (self.layout, part.X, part.targets, self.losses)
+        device = self.device
+        if device == "auto":
+            found = str(find_device("auto"))
+            device = None if found == "cpu" else found
+        if device is not None:
+            return TorchEngine(*given, scaling=self.scaling, device=device)
+        return NumpyEngine(*given, scaling=self.scaling, memory_mb=self.memory_mb)
+
+    def hold(self, parts: Parts, index: int) -> Held:
+        """Return a partition's rows as they are computed with."""
+        return Held(index, {name: self.engine(part) for name, part in parts.items()})

@@ -1,0 +1,307 @@
+"""Partitions on the workers of a dask cluster.
+
+Each worker is one task an epoch: it evaluates the partitions that lie there, with all
+of its threads, and answers with their sums. Everything that can be lost with a worker
+is made again by dask, from what it was made of, or by us, from its source.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..losses import Statistics
+from ._letters import Letter, Whole
+from ._partitioned import Held, Request, statistics_of, total
+from ._tree_sum import Node
+
+# Times in a row that a pass is begun anew because workers died.
+_ATTEMPTS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What a worker says about its partitions.
+
+    Attributes
+    ----------
+    worker : str
+        Its address.
+    sums : list of lists of Node, or None
+        One list a request; None if the letter could not be read there.
+    seconds : float
+        That it took.
+    """
+
+    worker: str
+    sums: list[list[Node]] | None
+    seconds: float
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the sums."""
+        return sum(
+            array.nbytes
+            for nodes in self.sums or ()
+            for node in nodes
+            if node.value is not None
+            for array in node.value.sums.values()
+        )
+
+
+@dataclass(frozen=True)
+class Pass:
+    """What a pass over all partitions took.
+
+    Attributes
+    ----------
+    seconds : float
+        From the first task sent to the last answer.
+    compute_seconds : float
+        Of the worker that took longest.
+    sent, received : int
+        Largest letter, and largest answer of a worker, in bytes of their arrays.
+    n_tasks : int
+    n_repeated : int
+        Tasks that were sent again.
+    """
+
+    seconds: float
+    compute_seconds: float
+    sent: int
+    received: int
+    n_tasks: int
+    n_repeated: int
+
+
+class Writer(Protocol):
+    """What writes letters to workers."""
+
+    def letter(self, thetas: Any, follows: bool) -> Letter:
+        """Return the letter that tells candidates to somebody who follows, or not."""
+
+
+class _PlainWriter:
+    def letter(self, thetas: Any, follows: bool) -> Letter:
+        return Whole(thetas)
+
+
+@cache
+def _helpers(n_threads: int, pid: int) -> Executor | None:
+    """Return threads that help a worker's own, the same ones for the whole run."""
+    if n_threads < 2:
+        return None
+    return ThreadPoolExecutor(n_threads - 1, thread_name_prefix="clml")
+
+
+def answer(
+    letter: Letter, held: list[Held], requests: tuple[Request, ...], n_partitions: int
+) -> Answer:
+    """Evaluate candidates on some partitions: what a worker does."""
+    from distributed import get_worker
+
+    began = time.perf_counter()
+    worker = get_worker()
+    thetas = letter.open()
+    sums = None
+    if thetas is not None:
+        helpers = _helpers(worker.state.nthreads, os.getpid())
+        sums = statistics_of(held, thetas, requests, n_partitions, helpers)
+    return Answer(worker.address, sums, time.perf_counter() - began)
+
+
+class DaskHolders:
+    """Holds partitions on the workers of a cluster.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    make : callable
+        Takes indices of partitions; returns as many futures of ``Held``.
+    n_partitions : int
+    writer : Writer, default=None
+        Of letters; candidates are sent as they are by default.
+
+    Attributes
+    ----------
+    passes : list of Pass
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        make: Callable[[Sequence[int]], list[Any]],
+        n_partitions: int,
+        writer: Writer | None = None,
+    ):
+        self._client, self._make, self._n = client, make, n_partitions
+        self.writer: Writer = writer or _PlainWriter()
+        self._held: dict[int, Any] = {}
+        # Workers that follow the run, and those that have to be told everything.
+        self._followers: set[str] = set()
+        self._stubborn: set[str] = set()
+        # The partitions of each worker, until one of them dies.
+        self._places: dict[str, list[int]] = {}
+        self.passes: list[Pass] = []
+
+    def evaluate(
+        self, thetas: Any, requests: tuple[Request, ...]
+    ) -> list[Statistics | None]:
+        """Return the sums over all partitions for each request, in one pass."""
+        began = time.perf_counter()
+        todo = set(range(self._n))
+        answers: list[Answer] = []
+        sent: list[int] = []
+        for _ in range(_ATTEMPTS):
+            tasks = self._send(todo, thetas, requests, sent)
+            for worker, indices, reply in self._replies(tasks):
+                if reply.sums is None:
+                    self._misunderstood(reply.worker)
+                    continue
+                answers.append(reply)
+                self._followers.add(reply.worker)
+                todo -= set(indices)
+                if reply.worker != worker:  # dask had a reason
+                    self._places = {}
+            if not todo:
+                break
+            self._places = {}
+        else:
+            raise RuntimeError(
+                f"The cluster lost workers {_ATTEMPTS} times before {len(todo)} of "
+                f"{self._n} partitions were evaluated once."
+            )
+        self.passes.append(
+            Pass(
+                seconds=time.perf_counter() - began,
+                compute_seconds=max(reply.seconds for reply in answers),
+                sent=max(sent),
+                received=max(reply.nbytes for reply in answers),
+                n_tasks=len(sent),
+                n_repeated=len(sent) - len(answers),
+            )
+        )
+        return [
+            total([node for r in answers for node in r.sums[i]], self._n)  # type: ignore[index]
+            for i in range(len(requests))
+        ]
+
+    def _misunderstood(self, worker: str) -> None:
+        """Write to a worker in more words: its state first, then candidates."""
+        if worker in self._followers:
+            self._followers.discard(worker)
+        else:
+            self._stubborn.add(worker)
+
+    def _send(
+        self,
+        todo: set[int],
+        thetas: Any,
+        requests: tuple[Request, ...],
+        sent: list[int],
+    ) -> list[tuple[str, list[int], Any]]:
+        """Send one task a worker; return both, and its partitions."""
+        if not self._places:
+            self._make_missing(todo)
+            self._places = self._find_places(todo)
+        tasks = []
+        for worker, indices in self._places.items():
+            letter: Letter = Whole(thetas)
+            if worker not in self._stubborn:
+                letter = self.writer.letter(thetas, worker in self._followers)
+            sent.append(_letter_bytes(letter))
+            task = self._client.submit(
+                answer,
+                letter,
+                [self._held[i] for i in indices],
+                requests,
+                self._n,
+                workers=[worker] if worker else None,
+                allow_other_workers=bool(worker),
+                pure=False,
+            )
+            tasks.append((worker, indices, task))
+        return tasks
+
+    def _make_missing(self, todo: set[int]) -> None:
+        """Make what is not there, and wait until it is."""
+        wanted = sorted(todo)
+        for _ in range(_ATTEMPTS):
+            lost = [i for i in wanted if i not in self._held or _is_lost(self._held[i])]
+            if lost:
+                self._held |= dict(zip(lost, self._make(lost), strict=True))
+            if self._settled([self._held[i] for i in wanted]):
+                return
+        raise RuntimeError(
+            f"The cluster lost partitions {_ATTEMPTS} times while they were made. "
+            "Their source may be gone, or workers have too little memory."
+        )
+
+    def _settled(self, futures: list[Any]) -> bool:
+        """Wait for tasks; tell whether all of them have ended well."""
+        from distributed import CancelledError, wait
+
+        try:
+            wait(futures)
+        except CancelledError:  # some are lost; the others are looked at
+            pass
+        except BaseException:
+            self._client.cancel(futures)
+            raise
+        return all(future.status == "finished" for future in futures)
+
+    def _find_places(self, todo: set[int]) -> dict[str, list[int]]:
+        """Return the partitions of each worker; "" has those that were just lost."""
+        futures = {i: self._held[i] for i in sorted(todo)}
+        where = self._client.who_has(list(futures.values()))
+        groups: dict[str, list[int]] = {}
+        for i, future in futures.items():
+            owners = sorted(where.get(future.key, ()))
+            groups.setdefault(owners[0] if owners else "", []).append(i)
+        return groups
+
+    def _replies(
+        self, tasks: list[tuple[str, list[int], Any]]
+    ) -> Iterator[tuple[str, list[int], Answer]]:
+        """Yield the worker, the partitions and the answer of each task that has one."""
+        from distributed import CancelledError
+
+        self._settled([future for *_, future in tasks])
+        ended = [task for task in tasks if not _is_lost(task[-1])]
+        try:
+            answers = self._client.gather([future for *_, future in ended])
+        except (CancelledError, OSError):  # a worker died with its answer
+            return
+        for (worker, indices, _), reply in zip(ended, answers, strict=True):
+            yield worker, indices, reply
+
+
+def _is_lost(future: Any) -> bool:
+    """Whether workers that died took a task with them; raises what else went wrong."""
+    from distributed import KilledWorker
+
+    if future.status == "error":
+        error = future.exception()
+        if not isinstance(error, KilledWorker):
+            raise error
+    return future.status not in ("finished", "pending")
+
+
+def _letter_bytes(letter: Letter) -> int:
+    """Return the bytes of a letter's arrays."""
+    return sum(_bytes_of(value) for value in vars(letter).values())
+
+
+def _bytes_of(value: Any) -> int:
+    if isinstance(value, np.ndarray | bytes):
+        return len(value) if isinstance(value, bytes) else value.nbytes
+    if isinstance(value, dict):
+        return sum(_bytes_of(v) for v in value.values())
+    return 8

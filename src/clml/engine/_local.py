@@ -1,0 +1,197 @@
+"""Partitions that one process holds: as many in memory as a budget allows.
+
+The others are read again in every pass, the next one while one is worked on. What is
+read from the second pass on is not the source but a copy on disk of the rows as they
+are computed with: checked, split and scaled.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..losses import Statistics
+from ._numpy import NumpyEngine
+from ._partitioned import Held, Request, statistics_of, total
+
+# Candidates in flight, as a share of the budget.
+_WORKING_SHARE = 0.1
+# Partitions' worth of memory beside those that are kept: one is worked on, one is read,
+# and while it is made of its source it takes as much again, twice.
+_IN_FLIGHT = 4
+
+
+@dataclass(frozen=True, eq=False)
+class _Scratch:
+    """A copy on disk of a partition's rows; the engines say what the arrays are."""
+
+    index: int
+    path: Path
+    engines: dict[str, NumpyEngine]
+    n_arrays: dict[str, int]
+    nbytes: int
+
+    @classmethod
+    def write(cls, held: Held, folder: Path) -> _Scratch | None:
+        """Copy rows that are in the memory of this process; None of others."""
+        engines: dict[str, NumpyEngine] = {}
+        n_arrays = {}
+        path = folder / f"{held.index}.rows"
+        with open(path, "xb") as file:
+            for part, engine in held.engines.items():
+                if not isinstance(engine, NumpyEngine):
+                    return None
+                arrays = engine.arrays()
+                for array in arrays:
+                    np.lib.format.write_array(file, array, allow_pickle=False)
+                n_arrays[part] = len(arrays)
+                engines[part] = engine.with_arrays([a[:1].copy() for a in arrays])
+        return cls(held.index, path, engines, n_arrays, held.nbytes)
+
+    def read(self) -> Held:
+        """Return the partition as it was."""
+        engines = {}
+        with open(self.path, "rb") as file:
+            for part, engine in self.engines.items():
+                arrays = [_read_array(file) for _ in range(self.n_arrays[part])]
+                engines[part] = engine.with_arrays(arrays)
+        return Held(self.index, engines)
+
+
+def _read_array(file: Any) -> NDArray:
+    array: NDArray = np.lib.format.read_array(file, allow_pickle=False)
+    return array
+
+
+class LocalHolders:
+    """Holds partitions in this process.
+
+    Parameters
+    ----------
+    load : callable
+        Returns the partition of an index, as a ``Held``.
+    n_partitions : int
+    memory_mb : float
+        What rows in memory may take, those that are being read included.
+    executor : Executor, default=None
+        Threads that help with the arithmetic.
+
+    Attributes
+    ----------
+    n_kept : int
+        Partitions that stay in memory.
+    n_read : int
+        Partitions that were read so far.
+    """
+
+    def __init__(
+        self,
+        load: Callable[[int], Held],
+        n_partitions: int,
+        memory_mb: float,
+        executor: Executor | None = None,
+    ):
+        self._load, self._n = load, n_partitions
+        self._executor = executor
+        self._memory_mb = memory_mb
+        self._budget = memory_mb * 2**20 * (1 - _WORKING_SHARE)
+        self._kept: dict[int, Held] = {}
+        self._kept_bytes = 0
+        self._largest = 0
+        self._copies: dict[int, _Scratch] = {}
+        self._folder: Path | None = None
+        self.n_read = 0
+
+    @property
+    def n_kept(self) -> int:
+        """Partitions that stay in memory."""
+        return len(self._kept)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._kept.clear()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def evaluate(
+        self, thetas: NDArray[np.floating], requests: tuple[Request, ...]
+    ) -> list[Statistics | None]:
+        """Return the sums over all partitions for each request, in one pass."""
+        found = statistics_of(self._held(), thetas, requests, self._n, self._executor)
+        return [total(nodes, self._n) for nodes in found]
+
+    def _held(self) -> Iterator[Held]:
+        """Yield all partitions in order; the next one is read meanwhile."""
+        missing = [i for i in range(self._n) if i not in self._kept]
+        if not missing:
+            yield from (self._kept[i] for i in range(self._n))
+            return
+        with ThreadPoolExecutor(1, thread_name_prefix="clml-read") as reader:
+            ahead = reader.submit(self._read, missing[0])
+            for i in range(self._n):
+                if i in self._kept:
+                    yield self._kept[i]
+                    continue
+                held = ahead.result()
+                self._keep(held)
+                missing.remove(i)
+                # One that is worked on and one that is read: only if both fit.
+                at_once = self._kept_bytes + 2 * self._largest <= self._budget
+                if missing and at_once:
+                    ahead = reader.submit(self._read, missing[0])
+                yield held
+                del held
+                if missing and not at_once:
+                    ahead = reader.submit(self._read, missing[0])
+
+    def _read(self, index: int) -> Held:
+        self.n_read += 1
+        copy = self._copies.get(index)
+        return self._load(index) if copy is None else copy.read()
+
+    def _keep(self, held: Held) -> None:
+        """Keep a partition in memory if there is room for it, else on disk."""
+        self._largest = max(self._largest, held.nbytes)
+        if held.nbytes > self._budget:
+            raise ValueError(
+                f"memory_mb must hold a partition, got memory_mb={self._memory_mb:g} "
+                f"and {held.nbytes / 2**20:.0f} MB in partition {held.index}. Use more "
+                "memory, or cut the rows into smaller partitions."
+            )
+        room = self._budget - _IN_FLIGHT * self._largest
+        while self._kept and self._kept_bytes > room:  # this one is larger than others
+            _, other = self._kept.popitem()
+            self._kept_bytes -= other.nbytes
+            self._copy(other)
+        if self._kept_bytes + held.nbytes <= room:
+            self._kept[held.index] = held
+            self._kept_bytes += held.nbytes
+        else:
+            self._copy(held)
+
+    def _copy(self, held: Held) -> None:
+        if held.index in self._copies:
+            return
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="clml-"))
+        try:
+            copy = _Scratch.write(held, self._folder)
+        except OSError as error:
+            raise OSError(
+                error.errno,
+                f"The rows that do not fit memory_mb={self._memory_mb:g} are copied to "
+                f"{self._folder}, which failed: {error.strerror}. Another place for it "
+                "is set by the environment variable TMPDIR",
+            ) from error
+        if copy is not None:
+            self._copies[held.index] = copy
