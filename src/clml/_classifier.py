@@ -472,8 +472,9 @@ class CLMLClassifier(LebesgueEstimator):
         gathered, and a sample of 20,000 rows at most, on which temperatures and the
         ``incumbent_*`` cross-entropies of ``history_`` are computed, and the start of
         ``init="surrogate"``. Losses must be sums of row statistics, as all named ones
-        but the AUCs are. The model is the same bit for bit for the same partitions,
-        whoever holds them.
+        but the AUCs are. The network is ``embedding_dim=20`` wide by default, and where
+        ``epoch_rows`` is not all of them 20,000 rows at most judge an epoch. The model
+        is the same bit for bit for the same partitions, whoever holds them.
 
         The first fit after an installation compiles its kernels, which takes some
         seconds, once. ``verbose=1`` prints a line an epoch; with scikit-learn 1.9 or

@@ -29,6 +29,15 @@ def current_client() -> Any:
         return None
 
 
+def _in_task(distributed: Any) -> bool:
+    """Tell whether this runs on a worker, as a task of it."""
+    try:
+        distributed.get_worker()
+    except ValueError:
+        return False
+    return True
+
+
 @contextmanager
 def open_client(client: Any = None, argument: str = "client") -> Iterator[Any]:
     """Yield a client of a cluster.
@@ -45,6 +54,11 @@ def open_client(client: Any = None, argument: str = "client") -> Iterator[Any]:
     distributed = import_distributed(argument)
     if isinstance(client, str):
         with distributed.Client(client) as own:
+            yield own
+        return
+    if client is None and _in_task(distributed):
+        # Its thread is let go of, or those that wait would leave none to work.
+        with distributed.worker_client() as own:
             yield own
         return
     if client is None:

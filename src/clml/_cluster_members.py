@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
+from itertools import cycle
 from typing import Any
 
 from .engine import single_threaded_blas
@@ -23,6 +24,11 @@ def member_epoch(epoch: Callable[..., Any], number: int, member: Any) -> Any:
     """Run an epoch of a member on a worker, with the bits of any other."""
     with single_threaded_blas():
         return epoch(number, member)
+
+
+def _same(epoch: Any) -> Any:
+    """Return what a worker got from another, under a name of its own."""
+    return epoch
 
 
 class ClusterEpochs:
@@ -40,8 +46,10 @@ class ClusterEpochs:
 
     def __init__(self, client: Any):
         self._client = client
-        # An epoch, and the future that stands for it on the cluster.
-        self._sent: tuple[Any, Any] | None = None
+        self._epoch: Any = None
+        # A future of the epoch for each worker. Of one future for all of them the
+        # cluster would keep a single copy whenever they rest.
+        self._copies: dict[str, Any] = {}
 
     def __call__(
         self, epoch: Callable[..., Any], numbers: Sequence[int], members: Sequence[Any]
@@ -56,11 +64,11 @@ class ClusterEpochs:
                 if number not in found
             }
             try:
-                there = self._there(epoch)
+                places = self._places(epoch)
             except OSError as error:  # of a worker that died meanwhile, or of no worker
                 lost = error
                 continue
-            found |= self._run(there, missing)
+            found |= self._run(places, missing)
             if len(found) == len(numbers):
                 return [found[number] for number in numbers]
         raise RuntimeError(
@@ -69,26 +77,40 @@ class ClusterEpochs:
             "memory."
         ) from lost
 
-    def _there(self, epoch: Callable[..., Any]) -> Any:
-        """Return the epoch on the cluster; it is sent if nobody there has it."""
-        if (
-            self._sent is None
-            or self._sent[0] is not epoch
-            or self._sent[1].status != "finished"
-        ):
-            there = self._client.scatter(epoch, broadcast=True, hash=False)
-            self._sent = (epoch, there)
-        return self._sent[1]
+    def _places(self, epoch: Callable[..., Any]) -> list[Any]:
+        """Return futures of the epoch, one a thread; workers without it get it."""
+        client = self._client
+        if epoch is not self._epoch:
+            self._epoch, self._copies = epoch, {}
+        threads = client.nthreads()
+        copies = {
+            worker: copy
+            for worker, copy in self._copies.items()
+            if worker in threads and copy.status in ("finished", "pending")
+        }
+        if copies:
+            source = next(iter(copies.values()))
+        else:
+            source = client.scatter(epoch, broadcast=True, hash=False)
+            threads = client.nthreads()  # it waited for some
+        for worker in threads.keys() - copies.keys():
+            copies[worker] = client.submit(
+                _same, source, workers=[worker], allow_other_workers=True, pure=False
+            )
+        self._copies = copies
+        # The first threads of all workers, then their second ones, and so on.
+        order = sorted((i, worker) for worker, n in threads.items() for i in range(n))
+        return [copies[worker] for _, worker in order] or [source]
 
-    def _run(self, there: Any, members: dict[int, Any]) -> dict[int, Any]:
+    def _run(self, places: list[Any], members: dict[int, Any]) -> dict[int, Any]:
         """Return the members that were trained; workers took the others with them."""
         client = self._client
         with warnings.catch_warnings():
             # Of large members: they are other ones every epoch.
             warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
             futures = [
-                client.submit(member_epoch, there, number, member, pure=False)
-                for number, member in members.items()
+                client.submit(member_epoch, place, number, member, pure=False)
+                for place, (number, member) in zip(cycle(places), members.items())
             ]
         try:
             with suppress(CancelledError):

@@ -61,12 +61,13 @@ class _Announced(Letter):
         """Return the population, or None if it cannot be told here."""
         with _lock, single_threaded_blas():
             copy = self._copy(_copies.pop(self.run, None))
-            if copy is None:
+            # One that went astray is not kept: the next letter may set it right.
+            if copy is None or copy.checksum != self.checksum:
                 return None
             _copies[self.run] = copy
             while len(_copies) > _MOST_RUNS:
                 _copies.popitem(last=False)
-            return copy.population if copy.checksum == self.checksum else None
+            return copy.population
 
     def _copy(self, known: _Copy | None) -> _Copy | None:
         """Return the copy of the strategy in this epoch."""

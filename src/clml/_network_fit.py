@@ -108,6 +108,11 @@ class NetworkFit:
             seed=(*self.seed, 4),
         )
 
+    @property
+    def samples_rows(self) -> bool:
+        """Whether an epoch of a population looks at some of the rows alone."""
+        return self.recipe.rows_of_an_epoch(self._n_rows, (*self.seed, 3)) is not None
+
     def search(self, continued: Search | None = None, state: Any = None) -> Search:
         """Return the search for one network, its rows attached.
 

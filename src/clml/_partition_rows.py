@@ -19,7 +19,7 @@ from ._fingerprint import data_digest
 from ._indicator import check_indicator
 from ._rows import Part
 from ._torch import find_device
-from .engine import NumpyEngine, TorchEngine
+from .engine import NumpyEngine, TorchEngine, single_threaded_blas
 from .engine._base import RowEngine, drawn_rows
 from .engine._partitioned import Held
 from .engine._tree_sum import Node, add_along_tree
@@ -165,6 +165,7 @@ def survey_of(parts: Parts, index: int) -> Survey | None:
     )
 
 
+@single_threaded_blas()
 def _moments_of(part: Part) -> Moments:
     """Take moments of a few rows at a time: in float64 they take much memory."""
     n, d = part.X.shape

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import scipy.sparse as sp
 
 from ._partition_rows import EnginePlan, Parts, SplitPlan, split_rows
-from .engine._dask import DaskHolders
+from .engine._dask import ATTEMPTS, DaskHolders, gathered
 from .engine._local import LocalHolders
 from .engine._partitioned import Held
 
@@ -83,9 +85,9 @@ class LocalPartitions:
         def load(index: int) -> Held:
             return engines.hold(split_rows(self._loaders[index](), index, plan), index)
 
-        # A tenth at least: a partition that does not fit says what is missing.
-        left = max(self._memory_mb - beside_mb, 0.1 * self._memory_mb)
-        with LocalHolders(load, self.n, left, self._executor) as holders:
+        with LocalHolders(
+            load, self.n, self._memory_mb, self._executor, beside_mb
+        ) as holders:
             yield holders
 
 
@@ -112,26 +114,48 @@ class ClusterPartitions:
     def map_rows(self, function: Callable[[Any, int], Result]) -> list[Result]:
         """Return what a function makes of each partition, as given, and its index."""
         self._rows = self._rows or self._load(range(self.n))
-        return self._map(function, self._rows)
+        return self._map(function, self._rows, self._load)
 
     def map(
         self, function: Callable[[Parts, int], Result], plan: SplitPlan
     ) -> list[Result]:
         """Return what a function makes of each partition, split, and its index."""
         self._parts = self._parts or self._split(range(self.n), plan)
-        return self._map(function, self._parts)
+        return self._map(function, self._parts, partial(self._split, plan=plan))
 
-    def _map(self, function: Callable[[Any, int], Any], given: list[Any]) -> list[Any]:
-        submit = self._client.submit
-        futures = [submit(function, one, i, pure=False) for i, one in enumerate(given)]
-        results: list[Any] = self._client.gather(futures)
-        return results
+    def _map(
+        self,
+        function: Callable[[Any, int], Any],
+        given: list[Any],
+        make: Callable[[Sequence[int]], list[Any]],
+    ) -> list[Any]:
+        """Call a function on workers; what is lost with one is made again, in place."""
+        found: dict[int, Any] = {}
+        for _ in range(ATTEMPTS):
+            missing = [i for i in range(self.n) if i not in found]
+            futures = [
+                self._client.submit(function, given[i], i, pure=False) for i in missing
+            ]
+            results = gathered(self._client, futures)
+            found |= {missing[place]: result for place, result in results.items()}
+            lost = [i for i in missing if i not in found]
+            if not lost:
+                return [found[i] for i in range(self.n)]
+            if given is not self._rows:
+                self._rows = []
+            for i, again in zip(lost, make(lost), strict=True):
+                given[i] = again
+        raise RuntimeError(
+            f"The cluster lost workers {ATTEMPTS} times while {len(lost)} of {self.n} "
+            "partitions were read. They may have too little memory."
+        )
 
     @contextmanager
     def held(
         self, plan: SplitPlan, engines: EnginePlan, beside_mb: float = 0.0
     ) -> Iterator[DaskHolders]:
         """Yield what holds the partitions, as they are computed with."""
+        packed = _packed(engines)
 
         def make(indices: Sequence[int]) -> list[Any]:
             # The first time the parts are there. Later they have been let go of, and
@@ -140,11 +164,24 @@ class ClusterPartitions:
             known, self._parts, self._rows = self._parts, [], []
             parts = [known[i] for i in indices] if known else self._split(indices, plan)
             return [
-                self._client.submit(engines.hold, some, i, pure=False)
+                self._client.submit(_hold, packed, some, i, pure=False)
                 for i, some in zip(indices, parts, strict=True)
             ]
 
-        yield DaskHolders(self._client, make, self.n)
+        holders = DaskHolders(self._client, make, self.n)
+        try:
+            yield holders
+        finally:
+            holders.let_go()
+
+    def let_go(self) -> None:
+        """Let go of what is on the cluster.
+
+        A client remembers errors of tasks, an error the calls that it came through,
+        and these would keep the rows for as long as the client lives.
+        """
+        self._rows.clear()
+        self._parts.clear()
 
     def _split(self, indices: Sequence[int], plan: SplitPlan) -> list[Any]:
         """Return futures of partitions, checked and split."""
@@ -161,18 +198,28 @@ class ClusterPartitions:
         if hasattr(self._sources[0], "__dask_graph__"):
             delayed: list[Any] = client.compute([self._sources[i] for i in indices])
             return delayed
-        workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
+        workers = sorted(client.nthreads())
         futures = []
         for i in indices:
-            source, near = self._sources[i], {}
-            if workers:
-                # Neighbours on the same worker: it hands on fewer sums.
-                worker = workers[i * len(workers) // self.n]
-                near = {"workers": [worker], "allow_other_workers": True}
-            if _holds_data(source):
-                source = client.scatter(source, hash=False, workers=near.get("workers"))
-            futures.append(client.submit(_call, source, pure=False, **near))
+            # Neighbours on the same worker, which hands on fewer sums: tasks go where
+            # what they work on is. Restricted to a worker they would wait for one that
+            # has died, if no other was there at that moment.
+            near = [workers[i * len(workers) // self.n]] if workers else None
+            source = self._sources[i]
+            there = source if _holds_data(source) else _packed(source)
+            futures.append(
+                client.submit(_call, self._scattered(there, near), pure=False)
+            )
         return futures
+
+    def _scattered(self, source: Any, workers: list[str] | None) -> Any:
+        """Return a future of something large, on one of the workers if it lives."""
+        for _ in range(ATTEMPTS):
+            try:
+                return self._client.scatter(source, hash=False, workers=workers)
+            except (OSError, KeyError) as error:  # it died meanwhile, or before
+                workers, lost = None, error
+        raise lost
 
 
 def _holds_data(loader: Any) -> bool:
@@ -181,5 +228,21 @@ def _holds_data(loader: Any) -> bool:
     return any(hasattr(value, "nbytes") or sp.issparse(value) for value in values)
 
 
-def _call(loader: Callable[[], Any]) -> Any:
-    return loader()
+# What users have written is packed by us: a worker that lacks their module then raises
+# an error in the task, which is told. In a message of dask's own it ends the worker.
+
+
+def _packed(value: Any) -> bytes:
+    from distributed.protocol.pickle import dumps  # as dask packs functions
+
+    packed: bytes = dumps(value)
+    return packed
+
+
+def _call(loader: Any) -> Any:
+    return (pickle.loads(loader) if isinstance(loader, bytes) else loader)()
+
+
+def _hold(engines: bytes, parts: Parts, index: int) -> Held:
+    plan: EnginePlan = pickle.loads(engines)
+    return plan.hold(parts, index)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -33,7 +33,7 @@ from ._partition_rows import (
     survey_of,
 )
 from ._partition_sources import ClusterPartitions, LocalPartitions, Partitions
-from ._recipe import MANY_ROWS, MANY_WEIGHTS, default_width
+from ._recipe import MANY_WEIGHTS
 from ._rows import FitRows
 from ._sklearn_compat import warn_user
 from ._torch import cpu_threads
@@ -48,6 +48,9 @@ from .network import Layout, Scaling, describe_contrast
 
 #: Rows of a part that are looked at one by one, at most.
 SAMPLE_ROWS = 20_000
+# The paper's: a population moves all weights at once, and more rows do not make that
+# easier.
+_WIDTH = 20
 # Into how many partitions rows in memory are cut, and how large these are at most.
 _MANY_PARTITIONS = 64
 _MOST_ROWS = 65_536
@@ -168,12 +171,14 @@ def _partition_rows(n_rows: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class _Here:
-    """Computes a partition of dask's in this process."""
+    """Computes a partition of dask's in this process, or gets it from the cluster."""
 
     delayed: Any
+    client: Any
 
     def __call__(self) -> Any:
-        return self.delayed.compute()
+        # The thread that reads ahead does not know the current client.
+        return self.delayed.compute(scheduler=self.client)
 
 
 @contextmanager
@@ -186,11 +191,16 @@ def _opened(
         on_cluster = current_client() is not None
     if on_cluster:
         with open_client(clf.client) as client:
-            yield ClusterPartitions(client, given.sources)
+            partitions = ClusterPartitions(client, given.sources)
+            try:
+                yield partitions
+            finally:
+                partitions.let_go()
         return
     loaders = given.sources
     if given.delayed:
-        loaders = tuple(_Here(source) for source in loaders)
+        client = current_client()
+        loaders = tuple(_Here(source, client) for source in loaders)
     yield LocalPartitions(loaders, float(clf.memory_mb), executor)
 
 
@@ -225,9 +235,14 @@ def fit_in_partitions(
         share = 0.0 if given.n_train < partitions.n else float(clf.validation_fraction)
         plan = SplitPlan(share, (*clf._seed, 0), given.n_train)
         survey = _survey(partitions, plan)
+        if clf.verbose:
+            n_rows = ", ".join(
+                f"{n:,} rows of {part}" for part, n in survey.n_rows.items()
+            )
+            print(f"{partitions.n} partitions: {n_rows}", flush=True)
         rows = _sample(partitions, plan, survey, (*clf._seed, 6))
         _learn_columns(clf, given, survey, rows)
-        kind = _search_kind(clf, survey)
+        kind = _search_kind(clf)
         is_local = isinstance(partitions, LocalPartitions)
         in_flight = _SHARE_IN_FLIGHT if is_local else 1.0
         engines = EnginePlan(
@@ -264,8 +279,8 @@ def _run(
     train = PartitionedEngine(holders, TRAIN, losses, n_labels, sample)
     validation = None
     if rows.validation is not None:
-        judge = engines.engine(rows.validation).helped_by(executor)
-        validation = train.of_part(VALIDATION, judge)
+        sample = engines.engine(rows.validation).helped_by(executor)
+        validation = train.of_part(VALIDATION, sample)
     built = NetworkFit(
         settings=clf,
         kind=kind,
@@ -279,6 +294,11 @@ def _run(
         n_rows=survey.n_rows[TRAIN],
         engines=(train, validation),
     )
+    if validation is not None and built.samples_rows:
+        # An epoch looks at some rows; to judge it by all of them would take far longer.
+        share = min(1.0, SAMPLE_ROWS / survey.n_rows[VALIDATION])
+        judge = validation.drawn(share, (*clf._seed, 7))
+        built = replace(built, engines=(train, judge))
     with keeper.reading():
         search = built.search(None, keeper.saved.get("run"))
     if isinstance(holders, DaskHolders):
@@ -367,7 +387,7 @@ def _learn_columns(clf: Any, given: Sources, survey: Survey, rows: FitRows) -> N
     contrast = describe_contrast(rows.train.X, clf.scaling_)
     if contrast is not None:
         warn_user(contrast)
-    width = clf.embedding_dim or default_width(n_train)
+    width = clf.embedding_dim or _WIDTH
     clf.layout_ = Layout(n_features, n_labels, int(width), int(clf.n_layers))
 
 
@@ -376,8 +396,7 @@ def _check_count(what: str, names: Sequence[str], expected: int) -> None:
         raise ValueError(f"Partitions have {expected} {what}, but {len(names)} names.")
 
 
-def _search_kind(clf: Any, survey: Survey) -> str:
+def _search_kind(clf: Any) -> str:
     if clf.search != "auto":
         return str(clf.search)
-    many = survey.n_rows[TRAIN] >= MANY_ROWS or clf.layout_.size >= MANY_WEIGHTS
-    return "rank_gradient" if many else "cma"
+    return "rank_gradient" if clf.layout_.size >= MANY_WEIGHTS else "cma"

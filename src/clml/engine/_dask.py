@@ -22,8 +22,8 @@ from ._letters import Letter, Whole
 from ._partitioned import Held, Request, statistics_of, total
 from ._tree_sum import Node
 
-# Times in a row that a pass is begun anew because workers died.
-_ATTEMPTS = 20
+#: Times in a row that something is begun anew because workers died.
+ATTEMPTS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +159,7 @@ class DaskHolders:
         todo = set(range(self._n))
         answers: list[Answer] = []
         sent: list[int] = []
-        for _ in range(_ATTEMPTS):
+        for attempt in range(ATTEMPTS):
             tasks = self._send(todo, thetas, requests, sent)
             for worker, indices, reply in self._replies(tasks):
                 if reply.sums is None:
@@ -170,12 +170,14 @@ class DaskHolders:
                 todo -= set(indices)
                 if reply.worker != worker:  # dask had a reason
                     self._places = {}
+            # After a second attempt the places are those of what it was about.
+            if todo or attempt:
+                self._places = {}
             if not todo:
                 break
-            self._places = {}
         else:
             raise RuntimeError(
-                f"The cluster lost workers {_ATTEMPTS} times before {len(todo)} of "
+                f"The cluster lost workers {ATTEMPTS} times before {len(todo)} of "
                 f"{self._n} partitions were evaluated once."
             )
         self.passes.append(
@@ -192,6 +194,10 @@ class DaskHolders:
             total([node for r in answers for node in r.sums[i]], self._n)  # type: ignore[index]
             for i in range(len(requests))
         ]
+
+    def let_go(self) -> None:
+        """Let go of the partitions, whoever remembers this object."""
+        self._held.clear()
 
     def _misunderstood(self, worker: str) -> None:
         """Write to a worker in more words: its state first, then candidates."""
@@ -223,8 +229,8 @@ class DaskHolders:
                 [self._held[i] for i in indices],
                 requests,
                 self._n,
-                workers=[worker] if worker else None,
-                allow_other_workers=bool(worker),
+                # It goes where its partitions are. Restricted to a worker it would wait
+                # for one that has died, if no other was there at that moment.
                 pure=False,
             )
             tasks.append((worker, indices, task))
@@ -233,29 +239,16 @@ class DaskHolders:
     def _make_missing(self, todo: set[int]) -> None:
         """Make what is not there, and wait until it is."""
         wanted = sorted(todo)
-        for _ in range(_ATTEMPTS):
-            lost = [i for i in wanted if i not in self._held or _is_lost(self._held[i])]
+        for _ in range(ATTEMPTS):
+            lost = [i for i in wanted if i not in self._held or is_lost(self._held[i])]
             if lost:
                 self._held |= dict(zip(lost, self._make(lost), strict=True))
-            if self._settled([self._held[i] for i in wanted]):
+            if settled(self._client, [self._held[i] for i in wanted]):
                 return
         raise RuntimeError(
-            f"The cluster lost partitions {_ATTEMPTS} times while they were made. "
+            f"The cluster lost partitions {ATTEMPTS} times while they were made. "
             "Their source may be gone, or workers have too little memory."
         )
-
-    def _settled(self, futures: list[Any]) -> bool:
-        """Wait for tasks; tell whether all of them have ended well."""
-        from distributed import CancelledError, wait
-
-        try:
-            wait(futures)
-        except CancelledError:  # some are lost; the others are looked at
-            pass
-        except BaseException:
-            self._client.cancel(futures)
-            raise
-        return all(future.status == "finished" for future in futures)
 
     def _find_places(self, todo: set[int]) -> dict[str, list[int]]:
         """Return the partitions of each worker; "" has those that were just lost."""
@@ -271,19 +264,51 @@ class DaskHolders:
         self, tasks: list[tuple[str, list[int], Any]]
     ) -> Iterator[tuple[str, list[int], Answer]]:
         """Yield the worker, the partitions and the answer of each task that has one."""
-        from distributed import CancelledError
-
-        self._settled([future for *_, future in tasks])
-        ended = [task for task in tasks if not _is_lost(task[-1])]
-        try:
-            answers = self._client.gather([future for *_, future in ended])
-        except (CancelledError, OSError):  # a worker died with its answer
-            return
-        for (worker, indices, _), reply in zip(ended, answers, strict=True):
+        found = gathered(self._client, [future for *_, future in tasks])
+        for place, reply in found.items():
+            worker, indices, _ = tasks[place]
             yield worker, indices, reply
 
 
-def _is_lost(future: Any) -> bool:
+def gathered(client: Any, futures: list[Any]) -> dict[int, Any]:
+    """Wait for tasks; return the results of those that workers did not take along.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    futures : list of Future
+
+    Returns
+    -------
+    dict of int to object
+        The results, by their places in the list. What went wrong otherwise is raised.
+    """
+    from distributed import CancelledError
+
+    settled(client, futures)
+    ended = [i for i, future in enumerate(futures) if not is_lost(future)]
+    try:
+        return dict(zip(ended, client.gather([futures[i] for i in ended]), strict=True))
+    except (CancelledError, OSError):  # a worker died with its result
+        return {}
+
+
+def settled(client: Any, futures: list[Any]) -> bool:
+    """Wait for tasks; tell whether all of them have ended well."""
+    from distributed import CancelledError, wait
+
+    try:
+        with client.as_current():  # which need not be the one made last
+            wait(futures)
+    except CancelledError:  # some are lost; the others are looked at
+        pass
+    except BaseException:
+        client.cancel(futures)
+        raise
+    return all(future.status == "finished" for future in futures)
+
+
+def is_lost(future: Any) -> bool:
     """Whether workers that died took a task with them; raises what else went wrong."""
     from distributed import KilledWorker
 

@@ -42,13 +42,14 @@ class _Scratch:
     @classmethod
     def write(cls, held: Held, folder: Path) -> _Scratch | None:
         """Copy rows that are in the memory of this process; None of others."""
+        if not all(isinstance(e, NumpyEngine) for e in held.engines.values()):
+            return None
         engines: dict[str, NumpyEngine] = {}
         n_arrays = {}
         path = folder / f"{held.index}.rows"
         with open(path, "xb") as file:
             for part, engine in held.engines.items():
-                if not isinstance(engine, NumpyEngine):
-                    return None
+                assert isinstance(engine, NumpyEngine)
                 arrays = engine.arrays()
                 for array in arrays:
                     np.lib.format.write_array(file, array, allow_pickle=False)
@@ -83,6 +84,8 @@ class LocalHolders:
         What rows in memory may take, those that are being read included.
     executor : Executor, default=None
         Threads that help with the arithmetic.
+    beside_mb : float, default=0
+        What is taken of it already.
 
     Attributes
     ----------
@@ -98,11 +101,14 @@ class LocalHolders:
         n_partitions: int,
         memory_mb: float,
         executor: Executor | None = None,
+        beside_mb: float = 0.0,
     ):
         self._load, self._n = load, n_partitions
         self._executor = executor
         self._memory_mb = memory_mb
-        self._budget = memory_mb * 2**20 * (1 - _WORKING_SHARE)
+        # A tenth at least: a partition that does not fit says what is missing.
+        left = max(memory_mb - beside_mb, 0.1 * memory_mb)
+        self._budget = left * 2**20 * (1 - _WORKING_SHARE)
         self._kept: dict[int, Held] = {}
         self._kept_bytes = 0
         self._largest = 0
@@ -164,8 +170,9 @@ class LocalHolders:
         self._largest = max(self._largest, held.nbytes)
         if held.nbytes > self._budget:
             raise ValueError(
-                f"memory_mb must hold a partition, got memory_mb={self._memory_mb:g} "
-                f"and {held.nbytes / 2**20:.0f} MB in partition {held.index}. Use more "
+                f"memory_mb must hold a partition, got memory_mb={self._memory_mb:g}, "
+                f"of which {self._budget / 2**20:.3g} MB are for rows, and "
+                f"{held.nbytes / 2**20:.3g} MB in partition {held.index}. Use more "
                 "memory, or cut the rows into smaller partitions."
             )
         room = self._budget - _IN_FLIGHT * self._largest
