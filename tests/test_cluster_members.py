@@ -223,17 +223,18 @@ def test_rows_are_sent_once_and_again_when_they_are_lost(
     for _ in range(3):
         here.step(None)
         there.step(None)
-    assert len(sent) == 1
+    n_workers = len(client.nthreads())
+    assert len(sent) == n_workers
     # Every worker has a copy that the cluster keeps.
     assert run_all._copies.keys() == client.nthreads().keys()
     client.cancel(list(run_all._copies.values()), force=True)
     here.step(None)
     there.step(None)
-    assert len(sent) == 2
+    assert len(sent) == 2 * n_workers
     assert_same(here, there)
 
 
-def test_a_worker_that_has_no_rows_gets_them_from_another(small_data, client):
+def test_a_worker_that_has_no_rows_gets_them(small_data, client):
     task = make_task(small_data)
     run_all = ClusterEpochs(client)
     here, there = task.evolved(), task.evolved(run_all)
@@ -296,7 +297,7 @@ class Losing:
     def nthreads(self):
         return {}
 
-    def scatter(self, epoch, broadcast, hash):
+    def scatter(self, epoch, hash):
         self.n_sent += 1
         if self.error is not None:
             raise self.error
@@ -340,6 +341,22 @@ def test_cross_validation(small_data, client, mean_score):
     assert_array_equal(here["test_score"], there["test_score"])
     for one, other in zip(here["estimator"], there["estimator"], strict=True):
         assert_array_equal(one.theta_, other.theta_)
+
+
+@pytest.mark.parametrize(
+    "given", [{"n_members": 2}, {"search": "cma", "n_members": 1}], ids=str
+)
+def test_folds_whose_fits_use_the_cluster_themselves(
+    small_data, client, mean_score, given
+):
+    X, Y = small_data
+    clf = CLMLClassifier(**given, max_epochs=2, random_state=0, engine="dask")
+    scoring = {"cv": 2, "scoring": mean_score}
+    here = cross_validate(clf, X, Y, **scoring)
+    # A fold for each thread: those that wait must leave them to those that work.
+    with joblib.parallel_config("dask"):
+        there = cross_validate(clf, X, Y, n_jobs=2, **scoring)
+    assert_array_equal(here["test_score"], there["test_score"])
 
 
 def test_a_grid_search(small_data, client, mean_score):

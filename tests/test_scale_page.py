@@ -1,5 +1,6 @@
 """The ways that docs/scale.md shows work, and its figures are those of the tables."""
 
+import csv
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -219,3 +220,60 @@ def test_filled(page):
     once = page.filled(text, {"epochs": "new"})
     assert once == "a\n<!-- epochs -->\nnew\n<!-- / -->\nb"
     assert page.filled(once, {"epochs": "new"}) == once
+
+
+def table(name):
+    with open(ROOT / "benchmarks" / "results" / name, encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_what_is_said_of_rows_on_disk():
+    runs = table("out_of_core.csv")
+    by_kind = {
+        kind: [run for run in runs if run["kind"] == kind]
+        for kind in ("disk", "memory")
+    }
+
+    def cells(kind, name, unit=1.0):
+        return ", ".join(f"{float(run[name]) / unit:.1f}" for run in by_kind[kind])
+
+    rows = [
+        line.split("|")[2:5]
+        for line in PAGE.splitlines()
+        if line.startswith(("| files, `memory_mb", "| one array"))
+    ]
+    for kind, found in zip(by_kind, rows, strict=True):
+        assert [cell.strip() for cell in found] == [
+            cells(kind, "first_epoch_s"),
+            cells(kind, "epoch_s"),
+            cells(kind, "peak_mb", 1024),
+        ]
+    for run in runs:
+        assert (run["rows"], run["features"]) == ("5000000", "200")
+    # A budget of 2 GB, Python and libraries included.
+    for run in by_kind["disk"]:
+        assert float(run["peak_mb"]) < 2048
+        assert float(run["peak_mb"]) - float(run["start_mb"]) < float(run["budget_mb"])
+        assert f"`memory_mb={run['budget_mb']}`" in PAGE
+    disk, memory = (
+        np.mean([float(run["epoch_s"]) for run in by_kind[kind]]) for kind in by_kind
+    )
+    assert f"takes {disk / memory:.2f} times as long" in " ".join(PAGE.split())
+    assert disk < 1.3 * memory
+
+
+def test_what_is_said_of_killed_workers():
+    fits = table("kill_workers.csv")
+    assert len(fits) == 4
+    for fit in fits:
+        assert (fit["kills"], fit["epochs"], fit["same_model"]) == ("10", "150", "True")
+
+
+def test_what_is_said_of_cores_that_share(measured):
+    compute = {
+        one.epoch.workers: one.parts["compute"]
+        for one in measured
+        if (one.epoch.rows, one.epoch.population, one.epoch.weights)
+        == (320_000, 64, 1650)
+    }
+    assert round(compute[1] / compute[16]) == 10

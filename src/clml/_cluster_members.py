@@ -26,11 +26,6 @@ def member_epoch(epoch: Callable[..., Any], number: int, member: Any) -> Any:
         return epoch(number, member)
 
 
-def _same(epoch: Any) -> Any:
-    """Return what a worker got from another, under a name of its own."""
-    return epoch
-
-
 class ClusterEpochs:
     """Runs the epochs of members on a cluster: a ``RunAll``.
 
@@ -56,7 +51,7 @@ class ClusterEpochs:
     ) -> list[Any]:
         """Return ``epoch(number, member)`` for each of them; members stay as given."""
         found: dict[int, Any] = {}
-        lost: OSError | None = None
+        lost: Exception | None = None
         for _ in range(_ATTEMPTS):
             missing = {
                 number: member
@@ -64,8 +59,8 @@ class ClusterEpochs:
                 if number not in found
             }
             try:
-                places = self._places(epoch)
-            except OSError as error:  # of a worker that died meanwhile, or of no worker
+                places = self._places(epoch, len(missing))
+            except (OSError, KeyError) as error:  # of a worker that died meanwhile
                 lost = error
                 continue
             found |= self._run(places, missing)
@@ -77,30 +72,29 @@ class ClusterEpochs:
             "memory."
         ) from lost
 
-    def _places(self, epoch: Callable[..., Any]) -> list[Any]:
+    def _places(self, epoch: Callable[..., Any], n_members: int) -> list[Any]:
         """Return futures of the epoch, one a thread; workers without it get it."""
         client = self._client
         if epoch is not self._epoch:
             self._epoch, self._copies = epoch, {}
         threads = client.nthreads()
+        # The first threads of all workers, then their second ones, and so on.
+        order = sorted((i, worker) for worker, n in threads.items() for i in range(n))
+        wanted = [worker for _, worker in order[:n_members]]
         copies = {
             worker: copy
             for worker, copy in self._copies.items()
-            if worker in threads and copy.status in ("finished", "pending")
+            if worker in wanted and copy.status in ("finished", "pending")
         }
-        if copies:
-            source = next(iter(copies.values()))
-        else:
-            source = client.scatter(epoch, broadcast=True, hash=False)
-            threads = client.nthreads()  # it waited for some
-        for worker in threads.keys() - copies.keys():
-            copies[worker] = client.submit(
-                _same, source, workers=[worker], allow_other_workers=True, pure=False
-            )
+        # One by one, not by tasks that are restricted to a worker: these would wait for
+        # one that has died, if no other was there at that moment.
+        for worker in dict.fromkeys(wanted):
+            if worker not in copies:
+                copies[worker] = client.scatter(epoch, workers=[worker], hash=False)
         self._copies = copies
-        # The first threads of all workers, then their second ones, and so on.
-        order = sorted((i, worker) for worker, n in threads.items() for i in range(n))
-        return [copies[worker] for _, worker in order] or [source]
+        if not wanted:  # nobody is there: it waits for somebody
+            return [client.scatter(epoch, hash=False)]
+        return [copies[worker] for worker in wanted]
 
     def _run(self, places: list[Any], members: dict[int, Any]) -> dict[int, Any]:
         """Return the members that were trained; workers took the others with them."""
