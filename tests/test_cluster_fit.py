@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_array_equal
+from partitioned_fits import assert_same_fit, make
 from sklearn.base import clone
 
 from clml import _partition_sources
@@ -21,8 +22,6 @@ from clml.datasets import RowPartitions, as_partitions, read_partitions
 from clml.engine._dask import DaskHolders
 from clml.losses import Loss, Statistic
 from clml.persistence._checkpoint import Checkpoint
-
-from .test_partitioned_fit import assert_same_fit, make
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")

@@ -10,10 +10,11 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_array_equal
+from partitioned_fits import assert_same_fit, make
 from sklearn.base import clone
 from sklearn.datasets import dump_svmlight_file
 
-from clml import CLMLClassifier, _partition_sources, _partitioned_fit
+from clml import _partition_sources, _partitioned_fit
 from clml.datasets import RowPartitions, as_partitions, read_partitions
 from clml.engine._local import LocalHolders
 from clml.engine._partitioned import Held
@@ -22,15 +23,10 @@ from clml.persistence import load, save
 from clml.persistence._checkpoint import Checkpoint
 from clml.persistence._objects import build_estimator, estimator_parts
 
-ONE = {"search": "cma", "n_members": 1, "embedding_dim": 4, "population_size": 8}
 # Memory for some of these partitions alone.
 SMALL = 0.033
 # Sums of whole numbers, whose order does not matter.
 EXACT = ("hamming", "micro_f1")
-
-
-def make(**settings):
-    return CLMLClassifier(**(ONE | {"max_epochs": 4, "random_state": 0} | settings))
 
 
 @dataclass
@@ -60,23 +56,6 @@ def cut(rows, sizes):
 
 def n_loads(partitions):
     return sum(len(loader.calls) for loader in partitions.loaders)
-
-
-def assert_same_fit(one, other):
-    """Compare fitted models to the last bit."""
-    assert_array_equal(one.theta_, other.theta_)
-    for name in ("losses", "theta", "temperature"):
-        assert_array_equal(getattr(one.front_, name), getattr(other.front_, name))
-    assert one.history_.keys() == other.history_.keys()
-    for name, values in one.history_.items():
-        if name != "seconds":
-            assert_array_equal(values, other.history_[name], name)
-    assert_array_equal(one.archive_losses_, other.archive_losses_)
-    for name in ("n_epochs_", "temperature_", "incumbent_", "interrupted_"):
-        assert getattr(one, name) == getattr(other, name), name
-    assert_array_equal(one.scaling_.mean, other.scaling_.mean)
-    assert_array_equal(one.scaling_.scale, other.scaling_.scale)
-    assert_array_equal(one.label_names_, other.label_names_)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+from joblib.parallel import get_active_backend
 from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import clone
@@ -190,7 +191,11 @@ def out_of_fold_logits(
     missing = [i for i in range(len(folds)) if i not in scores.known]
     # Workers of joblib do not survive a fork, and would be waited for.
     n_jobs = 1 if was_forked() else n_jobs
-    parts = Parallel(n_jobs=n_jobs, return_as="generator")(
+    backend, _ = get_active_backend()
+    # Each fold is told when it is done, where the backend gives them one by one.
+    one_by_one = getattr(backend, "supports_return_generator", False)
+    return_as = "generator" if one_by_one else "list"
+    parts = Parallel(n_jobs=n_jobs, return_as=return_as)(
         delayed(_fold_logits)(estimator, X, y, folds[i], weight, n_labels)
         for i in missing
     )

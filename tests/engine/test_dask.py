@@ -2,14 +2,13 @@
 
 import numpy as np
 import pytest
+from held_partitions import cut, make_rows, population
 
 from clml.engine import _dask
 from clml.engine._dask import Answer, DaskHolders, answer
 from clml.engine._letters import Letter, Whole
 from clml.engine._local import LocalHolders
 from clml.engine._partitioned import Request
-
-from .test_partitioned import cut, make_rows, population
 
 distributed = pytest.importorskip("distributed")
 

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from held_partitions import cut, make_rows, population
 
 from clml.engine._local import LocalHolders
-
-from .test_partitioned import cut, make_rows, population
 
 
 def holders_of(held, memory_mb, loads):
