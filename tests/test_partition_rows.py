@@ -82,7 +82,7 @@ def test_no_rows(labels, weight):
         (([[1.0]], [[1]], [-1.0]), "weights must be finite and not negative"),
         (([[1.0]], [[1]], [np.nan]), "weights must be finite and not negative"),
         (([[1.0]], [[1]], ["a"]), "could not convert"),
-        (([[1.0]], [[1]]), "not enough values"),
+        (([[1.0]],), "not enough values"),
         (None, "NoneType"),
     ],
 )
@@ -110,8 +110,11 @@ def test_rows_are_parted(n, fraction, index, sparse, weighted):
     assert sum(len(part.Y) for part in parts.values()) == n
     if index >= 3:
         assert set(parts) <= {VALIDATION}
-    elif n == 1 or fraction == 0:
+    elif fraction == 0:
         assert set(parts) <= {TRAIN}
+    else:
+        judging = len(parts[VALIDATION].Y) if VALIDATION in parts else 0
+        assert abs(judging - fraction * n) < 1
     # Every row is somewhere, once.
     if n:
         found = np.vstack([dense(part.X) for part in parts.values()])
@@ -132,9 +135,49 @@ def test_partitions_are_split_by_draws_of_their_own():
     first, second = (split_rows(rows, i, plan)[VALIDATION].X for i in (0, 1))
     assert first.shape == second.shape
     assert (first != second).any()
-    # The first one's draw is that of rows in memory.
+    # A single one is split as rows in memory are.
+    (alone,) = [split_rows(rows, 0, SplitPlan(0.25, (1, 2), 1))[VALIDATION].X]
     _, judge = Part(*rows).split(0.25, np.random.default_rng([1, 2]))
-    assert_array_equal(first, judge.X)
+    assert_array_equal(alone, judge.X)
+
+
+@pytest.mark.parametrize("positives", [1, 2])
+def test_labels_that_are_rare_in_each_partition_judge_too(positives):
+    # Each has one row or two of the label: the nearest whole share of these is none.
+    Y = np.zeros((50, 3), dtype=np.uint8)
+    Y[:positives, 0] = 1
+    Y[::2, 1] = 1
+    plan = SplitPlan(0.2, (1, 2), 200)
+    parts = [split_rows((np.ones((50, 1)), Y, None), i, plan) for i in range(200)]
+    judging = sum(part[VALIDATION].Y.sum(axis=0, dtype=int) for part in parts)
+    expected = 200 * Y.sum(axis=0) * 0.2
+    assert sum(len(part[VALIDATION].Y) for part in parts) == 2000
+    # Four deviations of so many draws.
+    assert abs(judging[0] - expected[0]) < 4 * (expected[0] * 0.8) ** 0.5
+    assert abs(judging[1] - expected[1]) < 0.02 * expected[1]
+
+
+def test_what_has_changed_is_refused():
+    X, Y, _ = make_rows(40)
+    plan = SplitPlan(0.25, (1, 2), 3)
+    known = survey_of(split_rows((X, Y, None), 1, plan), 1).checksums
+    sample_of(
+        split_rows((X, Y, None), 1, plan), 1, shares=SHARES, seed=(1,), checksums=known
+    )
+    for other in ((X[::-1], Y[::-1], None), (X + 1e-9, Y, None), (X, 1 - Y, None)):
+        parts = split_rows(other, 1, plan)
+        with pytest.raises(ValueError, match="Partition 1 is not what it was"):
+            sample_of(parts, 1, shares=SHARES, seed=(1,), checksums=known)
+
+
+SHARES = {TRAIN: 0.5, VALIDATION: 0.5}
+
+
+def test_rows_tell_what_they_weigh():
+    for sparse in (False, True):
+        X, Y, weight = make_rows(1000, 3, True, sparse)
+        arrays = (X.data, X.indices, X.indptr) if sparse else (X,)
+        assert Part(X, Y, weight).__sizeof__() > sum(a.nbytes for a in arrays)
 
 
 # Surveys

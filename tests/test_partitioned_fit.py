@@ -171,10 +171,67 @@ def test_each_partition_is_split(small_data):
     clf = make().fit(cut(small_data, [10, 1, 59, 50]))
     judged = clf.history_["incumbent_validation"]
     assert judged.shape == (4, 3)
-    # 2 + 0 + 12 + 10 rows of four labels judge: the Hamming loss tells.
-    in_cells = clf.archive_losses_[:, 0] * (24 * 4)
-    np.testing.assert_allclose(in_cells, np.round(in_cells), atol=1e-4)
-    assert not np.allclose(judged[:, 0] * 23 * 4 % 1, 0, atol=1e-4)
+    # 2, 0 or 1, 11 or 12 and 10 rows of four labels judge: the Hamming loss tells.
+    whole = [
+        n
+        for n in range(20, 30)
+        if np.allclose(judged[:, 0] * n * 4, np.round(judged[:, 0] * n * 4), atol=1e-6)
+    ]
+    assert len(whole) == 1
+    assert 23 <= whole[0] <= 25
+
+
+@pytest.mark.parametrize("given", [{}, {"X_val": True}], ids=["share", "X_val"])
+def test_nobody_is_left_to_judge(small_data, given):
+    X, Y = small_data
+    if given:
+        given = {"X_val": RowPartitions((Loads((X[:0], Y[:0], None)),))}
+        rows = cut((X, Y), [120])
+    else:
+        rows = cut((X[:2], Y[:2]), [1, 1])
+    with pytest.raises(ValueError, match=r"No row is left to judge.*validation_fract"):
+        make(validation_fraction=1e-9).fit(rows, **given)
+
+
+def test_a_source_that_gives_other_rows_the_second_time(small_data):
+    X, Y = small_data
+
+    class Turning(Loads):
+        def __call__(self):
+            self.calls.append(1)
+            turn = 1 if len(self.calls) % 2 else -1
+            return X[60:][::turn], Y[60:][::turn], None
+
+    rows = RowPartitions((Loads((X[:60], Y[:60], None)), Turning(None)))
+    with pytest.raises(ValueError, match="Partition 1 is not what it was"):
+        make().fit(rows)
+
+
+def test_rows_that_would_be_gathered_are_not_predicted(small_data):
+    da = pytest.importorskip("dask.array")
+    clf = make().fit(*small_data)
+    with pytest.raises(TypeError, match="dask_predict"):
+        clf.predict(da.from_array(small_data[0], chunks=(50, 8)))
+    with pytest.raises(TypeError, match="one by one"):
+        clf.predict_proba(cut(small_data, [60, 60]))
+
+
+def test_arguments_of_two_kinds(small_data):
+    da = pytest.importorskip("dask.array")
+    X, Y = small_data
+    with pytest.raises(TypeError, match=r"X must be in partitions.*got ndarray"):
+        make().fit(X, da.from_array(Y, chunks=(50, 4)))
+
+
+def test_a_sample_of_many_features_has_fewer_rows(small_data, monkeypatch):
+    monkeypatch.setattr(_partitioned_fit, "_SAMPLE_NUMBERS", 12 * 8)
+    seen = []
+    run = _partitioned_fit._run
+    monkeypatch.setattr(
+        _partitioned_fit, "_run", lambda *a: seen.append(a[4]) or run(*a)
+    )
+    make().fit(cut(small_data, [60, 60]))
+    assert len(seen[0].train.Y) == 12
 
 
 def test_rows_of_an_epoch_are_drawn_in_each_partition(small_data):
@@ -575,8 +632,8 @@ def test_settings_are_refused_before_a_row_is_read(small_data, settings, message
     [
         ({"y": 1}, ValueError, "X is RowPartitions.*leave y and sample_weight out"),
         ({"sample_weight": 1}, ValueError, "X is RowPartitions"),
-        ({"X_val": 0}, TypeError, "X_val must be in partitions as X is.*got ndarray"),
-        ({"y_val": 1}, TypeError, "X_val must be in partitions as X is.*got NoneType"),
+        ({"X_val": 0}, TypeError, "X_val must be in partitions.*got ndarray"),
+        ({"y_val": 1}, TypeError, "X_val must be in partitions.*got NoneType"),
         ({"X_val": "self", "y_val": 1}, ValueError, "X_val is RowPartitions"),
         ({"X_val": "delayed"}, TypeError, "both be RowPartitions, got RowPartitions"),
         ({"X_val": "names"}, ValueError, "X_val must have the labels of X"),
@@ -614,7 +671,7 @@ def _with_nan(X):
         (lambda X, Y, w: (X[:, 0], Y, w), "Partition 3.*2D array"),
         (lambda X, Y, w: (X, Y, w[1:]), "Partition 3.*29 weights for 30 rows"),
         (lambda X, Y, w: (X, Y, -w), "Partition 3.*weights must be finite"),
-        (lambda X, Y, w: (X, Y), "Partition 3.*unpack"),
+        (lambda X, Y, w: (X,), "Partition 3.*unpack"),
         (lambda X, Y, w: (X[:, 1:], Y, w), "8 features and 4 labels in one and 7 and"),
         (lambda X, Y, w: (X, Y[:, 1:], w), "and 4 labels in one and 8 and 3 in"),
         (lambda X, Y, w: (X, Y, None), "Some partitions have row weights and others"),

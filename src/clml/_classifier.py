@@ -228,8 +228,9 @@ class CLMLClassifier(LebesgueEstimator):
         sent to them, members are trained there. Dask collections choose it themselves
         where there is a client.
     client : distributed.Client, str or None, default=None
-        The cluster, or the address of its scheduler; None is the current client. The
-        result is the same for any number of workers. It is not saved with the model.
+        The cluster, or the address of its scheduler, which stands for
+        ``engine="dask"``; None is the current client. The result is the same for any
+        number of workers. It is not saved with the model.
     device : str, default="cpu"
         Where populations are drawn and evaluated: "cpu", "cuda", "cuda:1", or "auto"
         for a GPU where there is one. An ascent has no populations: its members are
@@ -469,21 +470,21 @@ class CLMLClassifier(LebesgueEstimator):
         -----
         Rows in partitions are split, standardised and evaluated where they are, on the
         workers of a dask cluster or in this process, a few at a time; only sums are
-        gathered, and a sample of 20,000 rows at most, on which temperatures and the
+        gathered, and a sample of some 20,000 rows, on which temperatures and the
         ``incumbent_*`` cross-entropies of ``history_`` are computed, and the start of
         ``init="surrogate"``. Losses must be sums of row statistics, as all named ones
-        but the AUCs are. The network is ``embedding_dim=20`` wide by default, and where
-        ``epoch_rows`` is not all of them 20,000 rows at most judge an epoch. The model
-        is the same bit for bit for the same partitions, whoever holds them.
+        are. The network is ``embedding_dim=20`` wide by default, and where
+        ``epoch_rows`` is not all of them some 20,000 rows judge an epoch. The model is
+        the same bit for bit for the same partitions, whoever holds them.
 
         The first fit after an installation compiles its kernels, which takes some
         seconds, once. ``verbose=1`` prints a line an epoch; with scikit-learn 1.9 or
         newer ``set_callbacks(sklearn.callback.ProgressBar())`` shows progress.
         """
-        if in_partitions(X):
+        if in_partitions(X, y, sample_weight, X_val, y_val):
             sources = read_sources(X, y, sample_weight, X_val, y_val)
             return self._fit_sources(sources, (X, y, sample_weight))
-        if self.engine == "dask" and self._evolves_one():
+        if self._on_cluster and self._evolves_one():
             sources = self._cut_into_sources(X, y, sample_weight, X_val, y_val)
             return self._fit_sources(sources, (X, y, sample_weight))
         losses = self._check_losses()
@@ -557,10 +558,16 @@ class CLMLClassifier(LebesgueEstimator):
             state["client"] = None
         return state
 
+    @property
+    def _on_cluster(self) -> bool:
+        """Whether a cluster was asked for."""
+        named = self.client is not None and self.engine == "auto"
+        return self.engine == "dask" or named
+
     @contextmanager
     def _workers(self) -> Iterator[RunAll | None]:
         """Yield what runs epochs of members on a cluster, if they are to."""
-        if self.engine != "dask":
+        if not self._on_cluster:
             yield None
             return
         with open_client(self.client) as client:
@@ -764,7 +771,7 @@ class CLMLClassifier(LebesgueEstimator):
 
     def _population_device(self) -> str | None:
         """Return where populations live; None is the memory of the CPU."""
-        if self.engine == "dask":  # workers find their own
+        if self._on_cluster:  # workers find their own
             return None if self.device == "cpu" else str(self.device)
         device = "cpu" if self.device == "cpu" else str(find_device(self.device))
         if self.engine == "numpy" and device != "cpu":

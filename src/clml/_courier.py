@@ -12,6 +12,7 @@ import threading
 import uuid
 import zlib
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +36,12 @@ class _Copy:
     expand: Any
     population: NDArray[np.float32]
     checksum: int
+
+
+def _forget(run: str) -> None:
+    """Let go of the copy of a run that has ended."""
+    with _lock:
+        _copies.pop(run, None)
 
 
 _copies: OrderedDict[str, _Copy] = OrderedDict()
@@ -141,6 +148,11 @@ class Courier:
         self._search = search
         self._run = uuid.uuid4().hex
         self._checked: tuple[Any, int] | None = None
+
+    def end(self, client: Any) -> None:
+        """Tell workers that the run has ended; those who do not hear it forget, too."""
+        with suppress(Exception):
+            client.run(_forget, self._run, wait=False)
 
     def letter(self, thetas: Any, follows: bool) -> Letter:
         """Return what tells candidates to somebody.

@@ -238,7 +238,8 @@ def _of_frames(X: Any, y: Any, sample_weight: Any) -> DelayedPartitions:
                 zip(X.to_delayed(), y_parts, weights, strict=True)
             )
         ),
-        tuple(str(name) for name in features),
+        # As scikit-learn has it: numbers are no names.
+        tuple(features) if all(isinstance(name, str) for name in features) else None,
         tuple(str(name) for name in label_names),
     )
 

@@ -149,6 +149,7 @@ class MultiLabelMixin(ClassifierMixin):
 
     def _check_rows(self, X: Any) -> Any:
         check_is_fitted(self)
+        refuse_partitions(X)
         return validate_data(
             self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
         )
@@ -251,6 +252,22 @@ def refuse_ragged(y: Any) -> None:
             "y must be an indicator of shape (rows, labels) that holds 0 and 1, "
             "got lists of different lengths. sklearn.preprocessing."
             "MultiLabelBinarizer turns lists of labels into one."
+        )
+
+
+def refuse_partitions(X: Any) -> None:
+    """Refuse rows that would be gathered here from wherever they are."""
+    kind = type(X)
+    if kind.__module__.partition(".")[0] in ("dask", "dask_expr"):
+        raise TypeError(
+            f"X is {kind.__name__} of dask, whose rows would all come here. "
+            "clml.dask_predict(estimator, X) predicts where they are; X.compute() "
+            "gathers them."
+        )
+    if kind.__name__ == "RowPartitions":
+        raise TypeError(
+            "X is RowPartitions: predict them one by one, such as "
+            "predict(X.load(i)[0]) for i in range(len(X))."
         )
 
 

@@ -6,8 +6,9 @@ the plan alone: who does it, and how often, changes nothing.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from sklearn.utils.validation import check_array
 
 from ._fingerprint import data_digest
 from ._indicator import check_indicator
-from ._rows import Part
+from ._rows import Part, systematic_share
 from ._torch import find_device
 from .engine import NumpyEngine, TorchEngine, single_threaded_blas
 from .engine._base import RowEngine, drawn_rows
@@ -50,17 +51,19 @@ class SplitPlan:
     seed: tuple[int, ...]
     n_train: int
 
-    def generator(self, index: int) -> np.random.Generator:
-        """Return the generator of a partition's split."""
-        # The first one's is that of rows in memory: a single partition is split alike.
-        own = (index,) if index else ()
-        return np.random.default_rng([*self.seed, *own])
+    def split(self, part: Part, index: int) -> tuple[Part, Part]:
+        """Part the share of a partition that judges off; return the rest and it."""
+        if self.n_train == 1:  # as rows in memory
+            return part.split(self.fraction, np.random.default_rng(self.seed))
+        generator = np.random.default_rng([*self.seed, index])
+        chosen = systematic_share(part.Y, self.fraction, generator)
+        return part.take(np.flatnonzero(~chosen)), part.take(np.flatnonzero(chosen))
 
 
 def checked_part(rows: Any, index: int) -> Part:
     """Check what a partition gave: X, Y, and weights or None."""
     try:
-        X, Y, weight = rows
+        X, Y, weight = (*rows, None) if len(rows) == 2 else rows
         X = check_array(
             X,
             accept_sparse="csr",
@@ -98,8 +101,8 @@ def split_rows(rows: Any, index: int, plan: SplitPlan) -> dict[str, Part]:
     part = checked_part(rows, index)
     if index >= plan.n_train:
         parts = {VALIDATION: part}
-    elif plan.fraction > 0 and len(part.Y) > 1:
-        train, validation = part.split(plan.fraction, plan.generator(index))
+    elif plan.fraction > 0 and len(part.Y):
+        train, validation = plan.split(part, index)
         parts = {TRAIN: train, VALIDATION: validation}
     else:
         parts = {TRAIN: part}
@@ -121,12 +124,18 @@ class Survey:
     shape : (D, K)
     moments : Moments or None
         Of the training rows.
+    n_numbers : dict of str to int
+        That the features of each part are made of.
+    checksums : dict of int to int
+        Of the partitions.
     """
 
     n_rows: dict[str, int]
     positives: NDArray[np.int64]
     shape: tuple[int, int]
     moments: Moments | None
+    n_numbers: dict[str, int] = field(default_factory=dict)
+    checksums: dict[int, int] = field(default_factory=dict)
 
     def __add__(self, other: Survey) -> Survey:
         if self.shape != other.shape:
@@ -137,13 +146,37 @@ class Survey:
             )
         known = [m for m in (self.moments, other.moments) if m is not None]
         return Survey(
-            {
-                name: self.n_rows.get(name, 0) + other.n_rows.get(name, 0)
-                for name in {**self.n_rows, **other.n_rows}
-            },
+            _added(self.n_rows, other.n_rows),
             self.positives + other.positives,
             self.shape,
             sum(known[1:], start=known[0]) if known else None,
+            _added(self.n_numbers, other.n_numbers),
+            self.checksums | other.checksums,
+        )
+
+
+def _added(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
+    return {n: one.get(n, 0) + other.get(n, 0) for n in {**one, **other}}
+
+
+def checksum_of(parts: Parts) -> int:
+    """Return what tells whether a partition is the same when it is made again."""
+    value = 0
+    for part in parts.values():
+        for array in (*part.arrays, part.Y):
+            value = zlib.crc32(np.ascontiguousarray(array).data.cast("B"), value)
+    return value
+
+
+def check_same(parts: Parts, index: int, checksums: Mapping[int, int] | None) -> None:
+    """Refuse a partition that has other rows than it had, or in another order.
+
+    Rows that trained would judge, and nothing could be repeated.
+    """
+    if checksums is not None and checksums.get(index, 0) != checksum_of(parts):
+        raise ValueError(
+            f"Partition {index} is not what it was when it was read before. Its source "
+            "must give the same rows in the same order every time."
         )
 
 
@@ -162,6 +195,8 @@ def survey_of(parts: Parts, index: int) -> Survey | None:
         positives,
         (some.X.shape[1], n_labels),
         None if train is None else _moments_of(train),
+        {name: int(part.arrays[0].size) for name, part in parts.items()},
+        {index: checksum_of(parts)},
     )
 
 
@@ -192,9 +227,15 @@ def digest_of(rows: Any, index: int) -> str:
 
 
 def sample_of(
-    parts: Parts, index: int, *, shares: Mapping[str, float], seed: tuple[int, ...]
+    parts: Parts,
+    index: int,
+    *,
+    shares: Mapping[str, float],
+    seed: tuple[int, ...],
+    checksums: Mapping[int, int] | None = None,
 ) -> dict[str, Part]:
     """Draw a share of each part's rows."""
+    check_same(parts, index, checksums)
     return {
         name: part.take(drawn_rows(len(part.Y), shares[name], (*seed, index)))
         for name, part in parts.items()
@@ -238,6 +279,8 @@ class EnginePlan:
         where the partition is, if there is one.
     memory_mb : float
         Of candidates in flight.
+    checksums : dict of int to int, or None
+        Of partitions, which are to be what they were.
     """
 
     layout: Layout
@@ -245,6 +288,7 @@ class EnginePlan:
     losses: tuple[Loss, ...]
     device: str | None
     memory_mb: float
+    checksums: Mapping[int, int] | None = None
 
     def engine(self, part: Part) -> RowEngine:
         """Return the engine of some rows."""
@@ -259,4 +303,5 @@ class EnginePlan:
 
     def hold(self, parts: Parts, index: int) -> Held:
         """Return a partition's rows as they are computed with."""
+        check_same(parts, index, self.checksums)
         return Held(index, {name: self.engine(part) for name, part in parts.items()})

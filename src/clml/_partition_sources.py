@@ -12,11 +12,13 @@ from typing import Any, Protocol, TypeVar
 import scipy.sparse as sp
 
 from ._partition_rows import EnginePlan, Parts, SplitPlan, split_rows
-from .engine._dask import ATTEMPTS, DaskHolders, gathered
+from .engine._dask import ATTEMPTS, DaskHolders, gathered, place_of
 from .engine._local import LocalHolders
 from .engine._partitioned import Held
 
 Result = TypeVar("Result")
+# What is sent with each task alone if it is smaller.
+_MANY_BYTES = 100_000
 
 
 class Partitions(Protocol):
@@ -163,12 +165,17 @@ class ClusterPartitions:
             # worker, and then we do.
             known, self._parts, self._rows = self._parts, [], []
             parts = [known[i] for i in indices] if known else self._split(indices, plan)
+            # Of many features it is large, and goes there once.
+            there = packed
+            if len(packed) > _MANY_BYTES:
+                there = self._scattered(packed, None)
             return [
-                self._client.submit(_hold, packed, some, i, pure=False)
+                self._client.submit(_hold, there, some, i, pure=False)
                 for i, some in zip(indices, parts, strict=True)
             ]
 
-        holders = DaskHolders(self._client, make, self.n)
+        may_move = not hasattr(self._sources[0], "__dask_graph__")
+        holders = DaskHolders(self._client, make, self.n, may_move=may_move)
         try:
             yield holders
         finally:
@@ -204,7 +211,7 @@ class ClusterPartitions:
             # Neighbours on the same worker, which hands on fewer sums: tasks go where
             # what they work on is. Restricted to a worker they would wait for one that
             # has died, if no other was there at that moment.
-            near = [workers[i * len(workers) // self.n]] if workers else None
+            near = [place_of(i, self.n, workers)] if workers else None
             source = self._sources[i]
             there = source if _holds_data(source) else _packed(source)
             futures.append(

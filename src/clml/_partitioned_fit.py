@@ -1,7 +1,7 @@
 """A fit on rows in partitions: on a cluster, on disk, larger than memory.
 
 Only sums travel, of row statistics and of moments. What needs single rows, such as
-the temperatures of probabilities, takes a sample of at most ``SAMPLE_ROWS`` of them.
+the temperatures of probabilities, takes a sample of some ``SAMPLE_ROWS`` of them.
 """
 
 from __future__ import annotations
@@ -46,8 +46,10 @@ from .engine._tree_sum import Node, add_along_tree
 from .losses import Loss
 from .network import Layout, Scaling, describe_contrast
 
-#: Rows of a part that are looked at one by one, at most.
+#: Rows of a part that are looked at one by one, some more where partitions are many.
 SAMPLE_ROWS = 20_000
+# And how many numbers these may have: fewer rows, where features are many.
+_SAMPLE_NUMBERS = 1 << 24
 # The paper's: a population moves all weights at once, and more rows do not make that
 # easier.
 _WIDTH = 20
@@ -85,9 +87,9 @@ class Sources:
         return hasattr(self.sources[0], "__dask_graph__")
 
 
-def in_partitions(X: Any) -> bool:
-    """Tell whether rows were given in partitions."""
-    return isinstance(X, RowPartitions) or is_dask(X)
+def in_partitions(*arguments: Any) -> bool:
+    """Tell whether any of the arguments of a fit are in partitions."""
+    return any(isinstance(one, RowPartitions) or is_dask(one) for one in arguments)
 
 
 def read_sources(X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any) -> Sources:
@@ -129,8 +131,8 @@ def _sources_of(X: Any, y: Any, sample_weight: Any, name: str) -> Sources:
         sources = tuple(given.delayed)
     else:
         raise TypeError(
-            f"{name} must be in partitions as X is, a dask collection or "
-            f"RowPartitions, got {type(X).__name__}."
+            f"{name} must be in partitions, a dask collection or RowPartitions, as "
+            f"other arguments are; got {type(X).__name__}."
         )
     if not sources:
         raise ValueError(f"{name} must have at least one partition, got none.")
@@ -186,7 +188,7 @@ def _opened(
     clf: Any, given: Sources, executor: Executor | None
 ) -> Iterator[Partitions]:
     """Yield the partitions where they are to be worked on."""
-    on_cluster = clf.engine == "dask" or clf.client is not None
+    on_cluster = clf._on_cluster
     if not on_cluster and given.delayed and clf.engine == "auto":
         on_cluster = current_client() is not None
     if on_cluster:
@@ -251,6 +253,7 @@ def fit_in_partitions(
             losses=losses,
             device=device,
             memory_mb=clf.memory_mb * in_flight,
+            checksums=survey.checksums,
         )
         # Samples as they were given, and as they are computed with.
         beside_mb = 3 * sum(part.nbytes for part in rows.parts) / 2**20
@@ -350,6 +353,14 @@ def _survey(partitions: Partitions, plan: SplitPlan) -> Survey:
             f"X must have at least one row of positive weight to train on, got none in "
             f"{plan.n_train} partitions."
         )
+    wanted = plan.fraction > 0 or plan.n_train < partitions.n
+    if wanted and not survey.n_rows.get(VALIDATION):
+        raise ValueError(
+            "No row is left to judge: give more rows, X_val with rows of its own, or "
+            f"validation_fraction=0. Got {survey.n_rows[TRAIN]} rows in {plan.n_train} "
+            f"partitions, {partitions.n - plan.n_train} partitions of X_val and "
+            f"validation_fraction={plan.fraction:g}."
+        )
     return survey
 
 
@@ -357,8 +368,11 @@ def _sample(
     partitions: Partitions, plan: SplitPlan, survey: Survey, seed: tuple[int, ...]
 ) -> FitRows:
     """Gather a sample of the rows of each part."""
-    shares = {name: min(1.0, SAMPLE_ROWS / n) for name, n in survey.n_rows.items() if n}
-    draw = partial(sample_of, shares=shares, seed=seed)
+    shares = {
+        name: min(1.0, SAMPLE_ROWS / n, _SAMPLE_NUMBERS / survey.n_numbers[name])
+        for name, n in survey.n_rows.items()
+    }
+    draw = partial(sample_of, shares=shares, seed=seed, checksums=survey.checksums)
     samples = partitions.map(draw, plan)
     train = joined(samples, TRAIN)
     assert train is not None  # there are some

@@ -31,8 +31,18 @@ class Part:
     @property
     def nbytes(self) -> int:
         """Bytes that the rows take."""
-        of_features = self.X.data.nbytes if sp.issparse(self.X) else self.X.nbytes
-        return int(of_features) + self.Y.nbytes
+        of_weight = 0 if self.weight is None else self.weight.nbytes
+        return sum(array.nbytes for array in self.arrays) + self.Y.nbytes + of_weight
+
+    @property
+    def arrays(self) -> tuple[NDArray, ...]:
+        """What the features are made of."""
+        X = self.X
+        return (X.data, X.indices, X.indptr) if sp.issparse(X) else (X,)
+
+    def __sizeof__(self) -> int:
+        # What the memory management of a cluster goes by.
+        return self.nbytes + 200
 
     def take(self, rows: NDArray[np.int64]) -> Part:
         """Return these rows alone."""
@@ -54,6 +64,38 @@ class Part:
             self.Y, test_size=fraction, random_state=generator
         )
         return self.take(kept), self.take(share)
+
+
+def systematic_share(
+    Y: NDArray[np.uint8], fraction: float, generator: np.random.Generator
+) -> NDArray[np.bool_]:
+    """Choose a stratified share of rows that are one of many partitions.
+
+    Rows are put in an order in which those with the same rarest label, and then those
+    with the same second, are neighbours, and every 1/fraction-th of them is chosen from
+    a random beginning on. A row is chosen with a probability of exactly ``fraction``,
+    however few a partition has: what is rounded in each adds up to the share of all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from clml._rows import systematic_share
+    >>> Y = np.array([[1, 0], [1, 0], [0, 1], [0, 1]], dtype=np.uint8)
+    >>> chosen = systematic_share(Y, 0.5, np.random.default_rng(0))
+    >>> Y[chosen].sum(axis=0)
+    array([1, 1], dtype=uint64)
+    """
+    left = Y[:, np.argsort(Y.sum(axis=0, dtype=np.int64), kind="stable")]
+    keys = [generator.random(len(Y))]
+    for _ in range(2):
+        rarest = np.argmax(left, axis=1)
+        keys.insert(1, np.where(left.any(axis=1), rarest, Y.shape[1]))
+        left[np.arange(len(Y)), rarest] = 0
+    order = np.lexsort(keys)
+    ticks = np.arange(len(Y) + 1) * fraction + generator.random()
+    chosen = np.zeros(len(Y), dtype=bool)
+    chosen[order] = np.diff(np.floor(ticks)) > 0
+    return chosen
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,7 @@
 """Partitions on a cluster: one task a worker, and whatever is lost is made again."""
 
+import time
+
 import numpy as np
 import pytest
 from held_partitions import cut, make_rows, population
@@ -47,7 +49,7 @@ class Makes:
         workers = sorted(self.client.nthreads())
         return [
             self.client.submit(
-                _same, self.held[i], pure=False, workers=[workers[i % 2]]
+                _same, self.held[i], pure=False, workers=[workers[i % len(workers)]]
             )
             for i in indices
         ]
@@ -108,6 +110,9 @@ class Terse:
         self.readable = {True: to_followers, False: to_others}
         self.written = []
 
+    def end(self, client):
+        pass
+
     def letter(self, thetas, follows):
         self.written.append(follows)
         return Sealed(thetas, self.readable[follows])
@@ -131,6 +136,55 @@ def test_letters_that_are_not_understood(client, held, makes):
         assert_same_sums(holders.evaluate(thetas, REQUESTS), held, thetas)
     assert writer.written == [False, False]
     assert [one.n_tasks for one in holders.passes] == [4, 2, 2]
+
+
+def test_a_letter_that_another_worker_read(client, held, makes, monkeypatch):
+    """What was written for a follower that died says nothing about who read it."""
+    writer = Terse(to_followers=False, to_others=True)
+    holders = DaskHolders(client, makes, len(held), writer)
+    thetas = population(4)
+    holders.evaluate(thetas, REQUESTS)
+    # As if both had died, and others had come in their place.
+    holders._followers = set(holders._places)
+    holders.evaluate(thetas, REQUESTS)
+    assert holders._stubborn == set()
+
+
+class Later:
+    """A cluster of one worker to which another comes."""
+
+    def __init__(self, client):
+        self._client = client
+        self.n_seen = 1
+
+    def __getattr__(self, name):
+        return getattr(self._client, name)
+
+    def nthreads(self):
+        known = self._client.nthreads()
+        return dict(sorted(known.items())[: self.n_seen])
+
+
+def test_workers_that_come_late_get_some_partitions(client, held, monkeypatch):
+    monkeypatch.setattr(_dask, "_LOOK_SECONDS", 0.0)
+    cluster = Later(client)
+    makes = Makes(cluster, held)
+    thetas = population(4)
+    holders = DaskHolders(cluster, makes, len(held), may_move=True)
+    for n_seen in (1, 1, 2, 2):
+        cluster.n_seen = n_seen
+        assert_same_sums(holders.evaluate(thetas, REQUESTS), held, thetas)
+    # The second half, of five, once more.
+    assert makes.made == [0, 1, 2, 3, 4, 3, 4]
+
+
+def test_a_cluster_without_workers_is_told_of(client, monkeypatch):
+    monkeypatch.setattr(_dask, "_PATIENCE", 0.01)
+    cluster = Later(client)
+    cluster.n_seen = 0
+    task = client.submit(time.sleep, 0.3, pure=False)
+    with pytest.warns(UserWarning, match="no workers"):
+        assert _dask.settled(cluster, [task])
 
 
 def test_partitions_that_are_lost_are_made_again(client, held, makes, holders):
@@ -203,7 +257,7 @@ def test_an_interrupt_takes_the_tasks_back(client, held, holders, monkeypatch):
         cancelled.extend(futures)
         cancel(futures)
 
-    def interrupted(futures):
+    def interrupted(futures, timeout):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:

@@ -74,6 +74,11 @@ class CsrPiece:
     indptr: Any
     n_columns: int
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the parts."""
+        return sum(part.nbytes for part in (self.data, self.indices, self.indptr))
+
     def read(self) -> sparse.csr_array:
         """Return the rows as a CSR array."""
         indptr = _read(self.indptr)
@@ -89,6 +94,11 @@ class ArrayRows:
     Y: Any
     weight: Any
     number: int
+
+    def __sizeof__(self) -> int:
+        # What the memory management of a cluster goes by.
+        parts = (self.X, self.Y, self.weight)
+        return 200 + sum(int(np.sum(getattr(part, "nbytes", 0))) for part in parts)
 
     def __call__(self) -> Rows:
         """Return features, labels and weights."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -22,6 +23,10 @@ from ._letters import Letter, Whole
 from ._partitioned import Held, Request, statistics_of, total
 from ._tree_sum import Node
 
+# Seconds between two looks for workers that have come.
+_LOOK_SECONDS = 5.0
+# Seconds without an answer after which it is asked whether there are workers at all.
+_PATIENCE = 10.0
 #: Times in a row that something is begun anew because workers died.
 ATTEMPTS = 20
 
@@ -87,10 +92,16 @@ class Writer(Protocol):
     def letter(self, thetas: Any, follows: bool) -> Letter:
         """Return the letter that tells candidates to somebody who follows, or not."""
 
+    def end(self, client: Any) -> None:
+        """Tell workers that there will be no more letters."""
+
 
 class _PlainWriter:
     def letter(self, thetas: Any, follows: bool) -> Letter:
         return Whole(thetas)
+
+    def end(self, client: Any) -> None:
+        pass
 
 
 @cache
@@ -128,6 +139,8 @@ class DaskHolders:
     n_partitions : int
     writer : Writer, default=None
         Of letters; candidates are sent as they are by default.
+    may_move : bool, default=False
+        Whether workers that come late get some of the partitions, made again.
 
     Attributes
     ----------
@@ -140,6 +153,7 @@ class DaskHolders:
         make: Callable[[Sequence[int]], list[Any]],
         n_partitions: int,
         writer: Writer | None = None,
+        may_move: bool = False,
     ):
         self._client, self._make, self._n = client, make, n_partitions
         self.writer: Writer = writer or _PlainWriter()
@@ -147,6 +161,9 @@ class DaskHolders:
         # Workers that follow the run, and those that have to be told everything.
         self._followers: set[str] = set()
         self._stubborn: set[str] = set()
+        self._may_move = may_move
+        self._known: set[str] = set()
+        self._looked = -_LOOK_SECONDS
         # The partitions of each worker, until one of them dies.
         self._places: dict[str, list[int]] = {}
         self.passes: list[Pass] = []
@@ -156,14 +173,16 @@ class DaskHolders:
     ) -> list[Statistics | None]:
         """Return the sums over all partitions for each request, in one pass."""
         began = time.perf_counter()
+        self._welcome_workers()
         todo = set(range(self._n))
         answers: list[Answer] = []
         sent: list[int] = []
         for attempt in range(ATTEMPTS):
+            followers = set(self._followers)
             tasks = self._send(todo, thetas, requests, sent)
             for worker, indices, reply in self._replies(tasks):
                 if reply.sums is None:
-                    self._misunderstood(reply.worker)
+                    self._misunderstood(reply.worker, worker in followers)
                     continue
                 answers.append(reply)
                 self._followers.add(reply.worker)
@@ -195,15 +214,33 @@ class DaskHolders:
             for i in range(len(requests))
         ]
 
+    def _welcome_workers(self) -> None:
+        """Let go of what workers that came late are to have: it is made there again."""
+        now = time.monotonic()
+        if not self._may_move or now - self._looked < _LOOK_SECONDS:
+            return
+        self._looked = now
+        workers = sorted(self._client.nthreads())
+        new = set(workers) - self._known
+        self._known |= new
+        if new and self._held:
+            for i in range(self._n):
+                if place_of(i, self._n, workers) in new:
+                    self._held.pop(i, None)
+            self._places = {}
+
     def let_go(self) -> None:
         """Let go of the partitions, whoever remembers this object."""
         self._held.clear()
+        self.writer.end(self._client)
 
-    def _misunderstood(self, worker: str) -> None:
-        """Write to a worker in more words: its state first, then candidates."""
-        if worker in self._followers:
-            self._followers.discard(worker)
-        else:
+    def _misunderstood(self, worker: str, was_brief: bool) -> None:
+        """Write to a worker in more words: the strategy first, then candidates.
+
+        A letter to a follower may have been read by another, after his death.
+        """
+        self._followers.discard(worker)
+        if not was_brief:
             self._stubborn.add(worker)
 
     def _send(
@@ -270,6 +307,11 @@ class DaskHolders:
             yield worker, indices, reply
 
 
+def place_of(index: int, n_partitions: int, workers: Sequence[str]) -> str:
+    """Return the worker that is to have a partition: neighbours have the same."""
+    return workers[index * len(workers) // n_partitions]
+
+
 def gathered(client: Any, futures: list[Any]) -> dict[int, Any]:
     """Wait for tasks; return the results of those that workers did not take along.
 
@@ -299,7 +341,16 @@ def settled(client: Any, futures: list[Any]) -> bool:
 
     try:
         with client.as_current():  # which need not be the one made last
-            wait(futures)
+            while True:
+                try:
+                    wait(futures, timeout=_PATIENCE)
+                    break
+                except TimeoutError:
+                    if not client.nthreads():
+                        warnings.warn(
+                            "The cluster has no workers. The fit waits for some.",
+                            stacklevel=2,
+                        )
     except CancelledError:  # some are lost; the others are looked at
         pass
     except BaseException:

@@ -225,7 +225,6 @@ def refuse_matrix_losses(losses: Iterable[Any]) -> None:
     if refused:
         raise ValueError(
             "Rows in partitions need losses that are sums of row statistics, which "
-            f"travel instead of the rows; got {refused}. Functions and AUCs are for "
-            "rows in memory; write a function as a clml.losses.Loss with its "
-            "statistics."
+            f"travel instead of the rows; got {refused}. Functions are for rows in "
+            "memory; write one as a clml.losses.Loss with its statistics."
         )
