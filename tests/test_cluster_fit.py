@@ -229,6 +229,21 @@ def test_rows_stay_where_they_are(client):
     assert_same_fit(here, there)
 
 
+def test_workers_forget_runs_that_have_ended(client):
+    def n_copies():  # of no module that workers would look for
+        from clml._courier import _copies
+
+        return len(_copies)
+
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(90, 8))
+    make(client=client).fit(cut(X, (X[:, :4] > 0).astype(np.uint8)))
+    deadline = time.monotonic() + 10
+    while any(client.run(n_copies).values()):  # they are told, and not waited for
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 def test_only_sums_and_orders_travel(client, holders):
     generator = np.random.default_rng(0)
     X = generator.normal(size=(4000, 8))

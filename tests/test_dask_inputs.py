@@ -170,6 +170,19 @@ def test_worked_example_of_a_frame():
     assert_whole(rows, np.c_[X, Y[:, 1]], Y[:, [2, 0]], WEIGHT)
 
 
+@pytest.mark.parametrize("names", [pd.Index, np.array, tuple])
+def test_names_in_other_forms(names):
+    frame = frame_of()
+    given = names(["u", "w"])
+    assert delayed_partitions(frame, given).label_names == ("u", "w")
+    assert delayed_partitions(frame, "w").label_names == ("w",)
+
+
+def test_numbers_are_no_names():
+    frame = frame_of().rename(columns={"a": 0})
+    assert delayed_partitions(frame, ["u"]).feature_names is None
+
+
 def test_two_frames():
     frame = frame_of()
     rows = delayed_partitions(frame[["a", "b"]], frame[["u", "v", "w"]])
@@ -284,7 +297,8 @@ PART = dask.delayed(X)
         ((ARRAY, LABELS, ARRAY[:3, 0]), ValueError, "sample_weight must have as many"),
         ((unknown(X, 5), unknown(Y, 2)), ValueError, "as many blocks of rows.*5 and 2"),
         ((FRAME, None), ValueError, "y must be a dask DataFrame.* got None"),
-        ((FRAME, "u"), TypeError, "y must be a dask DataFrame or a list.* got str"),
+        ((FRAME, "x"), ValueError, "y must name columns of X, got .*x"),
+        ((FRAME, 3), TypeError, "y must be a dask DataFrame or a list.* got int"),
         ((FRAME, []), ValueError, "y must name columns of X"),
         ((FRAME, ["u", "z"]), ValueError, r"y must name columns of X, got \['z'\]"),
         ((FRAME, ["u", "u"]), ValueError, "each column once"),

@@ -38,8 +38,8 @@ class _Copy:
     checksum: int
 
 
-def _forget(run: str) -> None:
-    """Let go of the copy of a run that has ended."""
+async def _forget(run: str) -> None:
+    """Let go of the copy of a run that has ended; workers are not waited for."""
     with _lock:
         _copies.pop(run, None)
 
@@ -152,7 +152,7 @@ class Courier:
     def end(self, client: Any) -> None:
         """Tell workers that the run has ended; those who do not hear it forget, too."""
         with suppress(Exception):
-            client.run(_forget, self._run, wait=False)
+            client.run(_forget, self._run, wait=False, on_error="ignore")
 
     def letter(self, thetas: Any, follows: bool) -> Letter:
         """Return what tells candidates to somebody.

@@ -259,6 +259,10 @@ def _rows_of_frames(
 
 def _label_columns(X: Any, y: Any) -> list[Any]:
     """Return the columns of X that are labels; none where y is a frame of its own."""
+    if isinstance(y, str):
+        y = [y]
+    elif _kind(y) is None and getattr(y, "ndim", 0) == 1:  # an index, or an array
+        y = y.tolist()
     if _kind(y) is None and isinstance(y, (list, tuple)):
         missing = [name for name in y if name not in list(X.columns)]
         if missing or not y:
