@@ -318,7 +318,7 @@ PART = dask.delayed(X)
         (([PART], [PART], [PART] * 2), ValueError, "sample_weight must have as many"),
         (([PART], None, [PART]), ValueError, "sample_weight must be None where y is"),
     ],
-    ids=range(33),
+    ids=range(34),
 )
 def test_collections_that_do_not_fit(arguments, error, message):
     with pytest.raises(error, match=message):
