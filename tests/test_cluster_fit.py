@@ -255,7 +255,7 @@ def test_only_sums_and_orders_travel(client, holders):
         with_epochs.fit(rows)
         passes = holders[-1].passes
         assert len(passes) == 5
-        assert all(one.n_tasks == 2 and one.n_repeated == 0 for one in passes)
+        assert [(one.n_tasks, one.n_repeated) for one in passes] == [(2, 0)] * 5
         seen.append([(one.sent, one.received) for one in passes])
     assert seen[0] == seen[1]
     # The first letter has the strategy, the others 30 indices and three numbers.

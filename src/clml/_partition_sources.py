@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 import scipy.sparse as sp
 
 from ._partition_rows import EnginePlan, Parts, SplitPlan, split_rows
-from .engine._dask import ATTEMPTS, DaskHolders, gathered, place_of
+from .engine._dask import ATTEMPTS, DaskHolders, fresh_keys, gathered, place_of
 from .engine._local import LocalHolders
 from .engine._partitioned import Held
 
@@ -136,7 +136,8 @@ class ClusterPartitions:
         for _ in range(ATTEMPTS):
             missing = [i for i in range(self.n) if i not in found]
             futures = [
-                self._client.submit(function, given[i], i, pure=False) for i in missing
+                self._client.submit(function, given[i], i, key=key)
+                for i, key in zip(missing, fresh_keys("map"), strict=False)
             ]
             results = gathered(self._client, futures)
             found |= {missing[place]: result for place, result in results.items()}
@@ -170,8 +171,10 @@ class ClusterPartitions:
             if len(packed) > _MANY_BYTES:
                 there = self._scattered(packed, None)
             return [
-                self._client.submit(_hold, there, some, i, pure=False)
-                for i, some in zip(indices, parts, strict=True)
+                self._client.submit(_hold, there, some, i, key=key)
+                for i, some, key in zip(
+                    indices, parts, fresh_keys("hold"), strict=False
+                )
             ]
 
         may_move = not hasattr(self._sources[0], "__dask_graph__")
@@ -195,8 +198,8 @@ class ClusterPartitions:
         known, self._rows = self._rows, []
         rows = [known[i] for i in indices] if known else self._load(indices)
         return [
-            self._client.submit(split_rows, one, i, plan, pure=False)
-            for i, one in zip(indices, rows, strict=True)
+            self._client.submit(split_rows, one, i, plan, key=key)
+            for i, one, key in zip(indices, rows, fresh_keys("split"), strict=False)
         ]
 
     def _load(self, indices: Sequence[int]) -> list[Any]:
@@ -207,16 +210,14 @@ class ClusterPartitions:
             return delayed
         workers = sorted(client.nthreads())
         futures = []
-        for i in indices:
+        for i, key in zip(indices, fresh_keys("rows"), strict=False):
             # Neighbours on the same worker, which hands on fewer sums: tasks go where
             # what they work on is. Restricted to a worker they would wait for one that
             # has died, if no other was there at that moment.
             near = [place_of(i, self.n, workers)] if workers else None
             source = self._sources[i]
             there = source if _holds_data(source) else _packed(source)
-            futures.append(
-                client.submit(_call, self._scattered(there, near), pure=False)
-            )
+            futures.append(client.submit(_call, self._scattered(there, near), key=key))
         return futures
 
     def _scattered(self, source: Any, workers: list[str] | None) -> Any:

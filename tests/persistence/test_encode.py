@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.naive_bayes import GaussianNB
@@ -127,6 +127,7 @@ VALUES = st.recursive(
 
 
 @given(VALUES)
+@example(np.str_("0\x00"))
 def test_values_return_exactly(value):
     assert_same(round_trip(value), value)
 

@@ -7,8 +7,10 @@ is made again by dask, from what it was made of, or by us, from its source.
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
+import uuid
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -164,6 +166,7 @@ class DaskHolders:
         self._may_move = may_move
         self._known: set[str] = set()
         self._looked = -_LOOK_SECONDS
+        self._homes: dict[int, str] = {}
         # The partitions of each worker, until one of them dies.
         self._places: dict[str, list[int]] = {}
         self.passes: list[Pass] = []
@@ -255,6 +258,7 @@ class DaskHolders:
             self._make_missing(todo)
             self._places = self._find_places(todo)
         tasks = []
+        keys = fresh_keys("answer")
         for worker, indices in self._places.items():
             letter: Letter = Whole(thetas)
             if worker not in self._stubborn:
@@ -268,7 +272,7 @@ class DaskHolders:
                 self._n,
                 # It goes where its partitions are. Restricted to a worker it would wait
                 # for one that has died, if no other was there at that moment.
-                pure=False,
+                key=next(keys),
             )
             tasks.append((worker, indices, task))
         return tasks
@@ -293,8 +297,13 @@ class DaskHolders:
         where = self._client.who_has(list(futures.values()))
         groups: dict[str, list[int]] = {}
         for i, future in futures.items():
-            owners = sorted(where.get(future.key, ()))
-            groups.setdefault(owners[0] if owners else "", []).append(i)
+            # There may be copies: it stays where it was, or goes where fewest are.
+            owners = sorted(
+                where.get(future.key, ()), key=lambda w: (len(groups.get(w, ())), w)
+            )
+            if self._homes.get(i) not in owners:
+                self._homes[i] = owners[0] if owners else ""
+            groups.setdefault(self._homes[i], []).append(i)
         return groups
 
     def _replies(
@@ -305,6 +314,16 @@ class DaskHolders:
         for place, reply in found.items():
             worker, indices, _ = tasks[place]
             yield worker, indices, reply
+
+
+def fresh_keys(name: str) -> Iterator[tuple[str, int]]:
+    """Yield keys of tasks that are a group of their own to the scheduler.
+
+    It takes few inputs of a group that grows for data that are cheap to send, and
+    spreads the tasks over all workers, rows or no rows.
+    """
+    group = f"{name}-{uuid.uuid4().hex}"
+    yield from ((group, number) for number in itertools.count())
 
 
 def place_of(index: int, n_partitions: int, workers: Sequence[str]) -> str:

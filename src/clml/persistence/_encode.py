@@ -143,7 +143,10 @@ class Encoder:
             values = array.ravel().tolist()
             if not all(type(value) in (str, np.str_) for value in values):
                 raise TypeError("an array of objects that are not str cannot be saved")
-            content = {"shape": list(array.shape), "values": list(map(str, values))}
+            content = {
+                "shape": list(array.shape),
+                "values": list(map(str.__str__, values)),
+            }
             return _typed("str_array", content)
         if not is_plain(array.dtype):
             raise TypeError(f"an array of type {array.dtype} cannot be saved")
@@ -164,7 +167,8 @@ class Encoder:
 
 def _scalar(value: Any) -> Any:
     if type(value) is np.str_:
-        return _typed("numpy_str", str(value))
+        # str(value) would leave zeros at its end out.
+        return _typed("numpy_str", str.__str__(value))
     if not is_number(value.dtype):
         raise TypeError(f"a number of type {value.dtype} cannot be saved")
     return _typed("scalar", [value.dtype.str, value.tobytes().hex()])
