@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from numbers import Integral, Real
@@ -52,6 +53,7 @@ from ._sklearn_compat import (
     with_callbacks,
 )
 from ._torch import cpu_threads, find_device
+from ._transaction import all_or_nothing, snapshot
 from .engine import single_threaded_blas
 from .lebesgue import Method, Ties
 from .losses import get_losses, supports_credit
@@ -435,6 +437,7 @@ class CLMLClassifier(LebesgueEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
+    @all_or_nothing
     @with_callbacks
     @fit_context(prefer_skip_nested_validation=True)
     def fit(
@@ -638,7 +641,7 @@ class CLMLClassifier(LebesgueEstimator):
         """
         from .persistence._onnx import export_onnx
 
-        export_onnx(self, path, dtype=dtype, opset=opset)
+        export_onnx(snapshot(self), path, dtype=dtype, opset=opset)
 
     def _fingerprint(self, rows: FitRows) -> str | None:
         """Return what tells the rows apart where some of them judge, else None."""
@@ -753,7 +756,6 @@ class CLMLClassifier(LebesgueEstimator):
         except KeyboardInterrupt as late:
             interrupt = interrupt or late
         self.interrupted_ = interrupt is not None
-        self._warn_undefined()
         return interrupt
 
     def _predicting(self, model: dict[str, Any]) -> dict[str, Any]:
@@ -799,7 +801,8 @@ class CLMLClassifier(LebesgueEstimator):
                     f"{self._search_settings[name]!r}, got {name}={value!r}. Set "
                     "warm_start=False to start anew."
                 )
-        return search
+        # The one that is kept must be as it was if this fit fails.
+        return copy.deepcopy(search)
 
     def _check_rows_to_fit(
         self,
@@ -856,7 +859,7 @@ class CLMLClassifier(LebesgueEstimator):
         return default_width(len(train.Y))
 
     def _logits(self, X: Any) -> NDArray[np.float64]:
-        networks = predictor_of(self, self.theta_, self.layout_, self.scaling_)
+        networks = predictor_of(self.theta_, self.layout_, self.scaling_)
         # BLAS rounds otherwise with more threads, and a fit beside takes them away.
         with single_threaded_blas():
             return networks.logits(X) / self.temperature_

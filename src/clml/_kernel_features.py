@@ -15,6 +15,8 @@ from sklearn.base import (
 from sklearn.kernel_approximation import Nystroem
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ._transaction import all_or_nothing
+
 
 class GaussianKernelFeatures(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
@@ -60,6 +62,7 @@ class GaussianKernelFeatures(
     def _n_features_out(self) -> int:
         return len(self.kernel_.components_)
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the landmarks.
 

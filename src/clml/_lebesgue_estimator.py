@@ -33,6 +33,7 @@ from ._run_state import damaged, search_state
 from ._search import Search, history_arrays
 from ._sklearn_compat import CallbackSupportMixin, EpochCallbacks, warn_user
 from ._threads import started_pool
+from ._transaction import snapshot
 from .losses import Loss, get_losses, list_losses
 from .persistence._checkpoint import Checkpoint
 
@@ -107,8 +108,8 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
         """
         check_is_fitted(self)
         chosen = copy.copy(self)
-        model = choose_model(self.front_, self._alternatives, which, weights)
-        chosen.__dict__.update(self._predicting(model))
+        model = choose_model(chosen.front_, chosen._alternatives, which, weights)
+        chosen.__dict__.update(chosen._predicting(model))
         return chosen
 
     def report(self, path: PathLike, X: Any = None, y: Any = None) -> Path:
@@ -133,15 +134,14 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
         check_is_fitted(self)
         from .report import report_of
 
-        return report_of(self, path, X, y)
+        return report_of(snapshot(self), path, X, y)
 
     def _predicting(self, model: dict[str, Any]) -> dict[str, Any]:
         """Return the attributes that predict, from those of a chosen model."""
         return model
 
     def __copy__(self) -> Self:
-        twin = type(self).__new__(type(self))
-        twin.__dict__.update(self.__dict__)
+        twin = snapshot(self)
         # One search cannot go on in two estimators.
         twin.__dict__.pop("_search", None)
         return twin
@@ -282,7 +282,7 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
                 keep(stopping.finished, now=True)
         return interrupt
 
-    def _warn_undefined(self) -> None:
+    def _after_fit(self) -> None:
         """Warn, once a fit, of candidates whose losses were not finite."""
         counts = self.history_.get("undefined", np.empty((0, 0)))
         for name, of_epochs in zip(self.front_.loss_names, counts.T, strict=False):
@@ -341,7 +341,6 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
         except KeyboardInterrupt as late:
             interrupt = interrupt or late
         self.interrupted_ = interrupt is not None
-        self._warn_undefined()
         return interrupt
 
     def _fitted_attributes(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from ._indicator import check_indicator
 from ._paths import PathLike
 from ._rows import Part, drop_weightless
 from ._sklearn_compat import warn_user
+from ._transaction import params_kept_on_error, snapshot
 
 
 class LabelClasses(list[NDArray]):
@@ -165,8 +166,9 @@ class MultiLabelMixin(ClassifierMixin):
         -------
         array of shape (n, K), or (n,) for a 1-D y
         """
-        logits = self._logits(self._check_rows(X))
-        return logits if isinstance(self.classes_, list) else logits[:, 0]
+        model = snapshot(self)
+        logits = model._logits(model._check_rows(X))
+        return logits if isinstance(model.classes_, list) else logits[:, 0]
 
     def predict(self, X: Any) -> NDArray:
         """Labels.
@@ -179,10 +181,11 @@ class MultiLabelMixin(ClassifierMixin):
         -------
         array of shape (n, K) of 0 and 1, or (n,) of classes for a 1-D y
         """
-        decisions = (self.decision_function(X) > 0).astype(np.int64)
-        if isinstance(self.classes_, list):
+        model = snapshot(self)
+        decisions = (model.decision_function(X) > 0).astype(np.int64)
+        if isinstance(model.classes_, list):
             return decisions
-        return self.classes_[decisions]
+        return model.classes_[decisions]
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probabilities of the labels.
@@ -196,8 +199,9 @@ class MultiLabelMixin(ClassifierMixin):
         array of shape (n, K): the probability of each label; for a 1-D y (n, 2): the
         probability of each class
         """
-        p = self._probabilities(self._check_rows(X))
-        return p if isinstance(self.classes_, list) else np.hstack([1 - p, p])
+        model = snapshot(self)
+        p = model._probabilities(model._check_rows(X))
+        return p if isinstance(model.classes_, list) else np.hstack([1 - p, p])
 
     def save(self, path: PathLike) -> None:
         """Write the estimator to a file, without pickle.
@@ -227,6 +231,22 @@ class MultiLabelMixin(ClassifierMixin):
         from .persistence import save  # which imports this module
 
         save(self, path)
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, also those of estimators inside, such as ``estimator__C``.
+
+        Parameters
+        ----------
+        **params : dict
+            All of them are set, or, where one is not known, none.
+
+        Returns
+        -------
+        self
+        """
+        with params_kept_on_error(self):
+            super().set_params(**params)
+        return self
 
     def _probabilities(self, X: Any) -> NDArray[np.float64]:
         """Return (n, K), of checked rows; what logits say unless overridden."""

@@ -12,6 +12,7 @@ from ._classifier import CLMLClassifier
 from ._mapped import Learners, MappedScoresClassifier, delegate_input_tags
 from ._scale_columns import ScaleNonIndicators
 from ._sklearn_compat import fit_context, with_callbacks
+from ._transaction import all_or_nothing, params_kept_on_error
 from .lebesgue import Ties
 
 
@@ -297,14 +298,17 @@ class LebesgueStackingClassifier(_BaseComposition, MappedScoresClassifier):
         Parameters
         ----------
         **params : dict
+            All of them are set, or, where one is not known, none.
 
         Returns
         -------
         self
         """
-        self._set_params("estimators", **params)
+        with params_kept_on_error(self):
+            self._set_params("estimators", **params)
         return self
 
+    @all_or_nothing
     @with_callbacks
     # The parameters of learners are theirs to validate.
     @fit_context(prefer_skip_nested_validation=False)

@@ -9,6 +9,7 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 
 from ._mapped import Learners, MappedScoresClassifier, delegate_input_tags
 from ._sklearn_compat import fit_context, with_callbacks
+from ._transaction import all_or_nothing
 from .lebesgue import Ties
 
 
@@ -205,6 +206,7 @@ class LebesgueTunedClassifier(MappedScoresClassifier):
             super().__sklearn_tags__(), [get_tags(self.estimator)]
         )
 
+    @all_or_nothing
     @with_callbacks
     # The parameters of learners are theirs to validate.
     @fit_context(prefer_skip_nested_validation=False)

@@ -120,19 +120,24 @@ def test_a_row_that_does_not_fit_is_an_error(monkeypatch):
         Predictor(thetas, layout, scaling).logits(X)
 
 
-class Owner:
-    pass
-
-
-def test_laid_out_once_and_let_go_with_its_owner():
+def test_laid_out_once_and_let_go_with_its_weights():
     layout, _, thetas, scaling = make(2)
-    owner = Owner()
-    first = predictor_of(owner, thetas, layout, scaling)
-    assert predictor_of(owner, thetas, layout, scaling) is first
-    assert predictor_of(Owner(), thetas, layout, scaling) is not first
-    other = predictor_of(owner, thetas.copy(), layout, scaling)
+    first = predictor_of(thetas, layout, scaling)
+    assert predictor_of(thetas, layout, scaling) is first
+    copied = thetas.copy()
+    other = predictor_of(copied, layout, scaling)
     assert other is not first
+    assert predictor_of(thetas, layout, scaling) is first
     gone = weakref.ref(other)
-    del owner, other
+    del copied, other
     gc.collect()
     assert gone() is None
+
+
+def test_the_same_weights_with_another_scaling():
+    layout, X, thetas, scaling = make(2)
+    plain = Scaling.identity(layout.n_features)
+    expected = Predictor(thetas, layout, plain).logits(X)
+    predictor_of(thetas, layout, scaling)
+    found = predictor_of(thetas, layout, plain).logits(X)
+    np.testing.assert_array_equal(found, expected)

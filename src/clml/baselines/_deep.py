@@ -24,6 +24,7 @@ from .._sklearn_compat import (
     with_callbacks,
 )
 from .._torch import as_tensors, cpu_threads, find_device, import_torch
+from .._transaction import all_or_nothing
 from ._batches import Features
 from ._training import Network, Plan, Training, network_logits
 
@@ -166,6 +167,7 @@ class DeepClassifier(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
     def _plan(self, n_rows: int) -> Plan:
         raise TypeError(f"{type(self).__name__} must define _plan().")
 
+    @all_or_nothing
     @with_callbacks
     @fit_context(prefer_skip_nested_validation=True)
     def fit(

@@ -19,6 +19,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._multilabel import MultiLabelMixin
 from .._sklearn_compat import fit_context
+from .._transaction import all_or_nothing, snapshot
 from ._neighbours import nearest_rows, searchable
 
 
@@ -185,6 +186,7 @@ class MLkNNClassifier(MultiLabelMixin, BaseEstimator):
         self.algorithm = algorithm
         self.n_jobs = n_jobs
 
+    @all_or_nothing
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any) -> Self:
         """Keep the training rows and count labels among their neighbours.
@@ -257,7 +259,8 @@ class MLkNNClassifier(MultiLabelMixin, BaseEstimator):
         """
         if self.probability == "posterior":
             return super().predict_proba(X)
-        absent, present = self._look_up(self.joint_, self._check_rows(X))
-        if isinstance(self.classes_, list):
+        model = snapshot(self)
+        absent, present = model._look_up(model.joint_, model._check_rows(X))
+        if isinstance(model.classes_, list):
             return present
         return np.concatenate([absent, present], axis=1)

@@ -20,6 +20,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._multilabel import MultiLabelMixin
 from .._sklearn_compat import fit_context
+from .._transaction import all_or_nothing
 from ._gaussian_labels import (
     VARIES,
     check_spread,
@@ -58,6 +59,7 @@ def _chain_order(order: Any, n_labels: int, random_state: Any) -> NDArray[np.int
 class _GaussianNBLabels(MultiLabelMixin, BaseEstimator):
     """A model a label; a subclass says what each is shown."""
 
+    @all_or_nothing
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit one model a label.

@@ -90,7 +90,8 @@ def get_loss(loss: LossLike) -> Loss:
 
 
 def _named(loss: Loss) -> Loss:
-    if not isinstance(getattr(loss, "name", None), str):
+    name = getattr(loss, "name", None)
+    if not isinstance(name, str) or not name:
         raise TypeError(
             f"A loss must be a Loss with a name, {type(loss).__name__} has no name."
         )

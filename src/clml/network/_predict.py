@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import weakref
 from functools import cached_property
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import scipy.sparse as sp
@@ -131,21 +131,31 @@ class Predictor:
         ]
 
 
-_predictors: WeakKeyDictionary[Any, tuple[NDArray, Predictor]] = WeakKeyDictionary()
+# By the identity of the weights, which is one as long as they live.
+_predictors: dict[int, tuple[weakref.ref, Layout, Scaling, Predictor]] = {}
 
 
-def predictor_of(
-    owner: Any, thetas: NDArray, layout: Layout, scaling: Scaling
-) -> Predictor:
-    """Return the predictor of an owner's networks, the same one while they are.
+def predictor_of(thetas: NDArray, layout: Layout, scaling: Scaling) -> Predictor:
+    """Return the predictor of networks, the same one for the same arrays.
 
-    It is kept apart from its owner, whose copies and files need none.
+    It is kept apart from estimators, whose copies and files need none, and is let go
+    with the weights.
     """
-    known = _predictors.get(owner)
-    if known is not None and known[0] is thetas:
-        return known[1]
+    key = id(thetas)
+    known = _predictors.get(key)
+    if known is not None:
+        owner, known_layout, known_scaling, predictor = known
+        same = known_layout == layout and known_scaling is scaling
+        if same and owner() is thetas:
+            return predictor
     predictor = Predictor(thetas, layout, scaling)
-    _predictors[owner] = (thetas, predictor)
+
+    def let_go(gone: weakref.ref) -> None:
+        # Another array may have the number by now.
+        if _predictors.get(key, (None,))[0] is gone:
+            del _predictors[key]
+
+    _predictors[key] = (weakref.ref(thetas, let_go), layout, scaling, predictor)
     return predictor
 
 

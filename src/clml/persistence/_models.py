@@ -8,6 +8,7 @@ from typing import Any
 
 from .._multilabel import MultiLabelMixin
 from .._paths import PathLike, fail
+from .._transaction import snapshot
 from ._file import FileKind, read_file, write_file
 from ._registry import ESTIMATORS, is_registered
 
@@ -85,7 +86,7 @@ def save(estimator: Any, path: PathLike) -> None:
             f"The model cannot be saved: {kind.__module__}.{kind.__qualname__} is not "
             "a class of this library, and what it adds to one would be lost."
         )
-    write_file(Path(path), MODEL_FILE, estimator)
+    write_file(Path(path), MODEL_FILE, snapshot(estimator))
 
 
 def load(path: PathLike, trusted: Collection[str] = ()) -> Any:
