@@ -14,7 +14,7 @@ from partitioned_fits import assert_same_fit, make
 from sklearn.base import clone
 from sklearn.datasets import dump_svmlight_file
 
-from clml import _partition_sources, _partitioned_fit
+from clml import CLMLClassifier, _partition_sources, _partitioned_fit
 from clml.datasets import RowPartitions, as_partitions, read_partitions
 from clml.engine._local import LocalHolders
 from clml.engine._partitioned import Held
@@ -431,19 +431,24 @@ def test_other_partitions_are_refused(small_data, tmp_path):
             clone(clf).fit(other)
 
 
-def test_a_seed_that_was_drawn_is_kept(small_data, tmp_path, breaks_off):
+def test_a_seed_that_was_drawn_is_kept(small_data, tmp_path, breaks_off, monkeypatch):
+    seeds = []
+    draw = CLMLClassifier._draw_seed
+
+    def noted(self, keeper):
+        seeds.append(draw(self, keeper))
+        return seeds[-1]
+
+    monkeypatch.setattr(CLMLClassifier, "_draw_seed", noted)
     rows = cut(small_data, [50, 70])
     clf = make(random_state=None, checkpoint=tmp_path, checkpoint_every=0)
-    first = clone(clf)
-    with pytest.raises(BrokenOffError):
-        first.fit(rows)
-    second = clone(clf)
-    with pytest.raises(BrokenOffError):
-        second.fit(rows)
-    assert second._seed == first._seed
+    for _ in range(2):
+        with pytest.raises(BrokenOffError):
+            clone(clf).fit(rows)
     finished = clone(clf).fit(rows)
+    assert seeds == seeds[:1] * 3
     again = make(random_state=0)
-    again._draw_seed = lambda keeper: first._seed
+    again._draw_seed = lambda keeper: seeds[0]
     assert_same_fit(finished, again.fit(rows))
 
 
