@@ -210,13 +210,13 @@ def test_meka_and_an_xml_file_beside(write):
     none = read_arff(write("@relation 'x: -C 0'\n" + text))
     assert none.label_names == ["a", "b"]
     assert agreeing.notes == []
-    # MEKA's count is followed, and the other file mentioned.
+    # Names are followed where MEKA's count says otherwise.
     path = write("@relation 'x: -C 1'\n" + text)
     data = read_arff(path)
-    assert data.label_names == ["a"]
+    assert data.label_names == ["a", "b"]
     assert data.notes == [
-        "The labels are those that the relation 'x: -C 1' counts; data.xml beside the "
-        "file names others."
+        "The labels are those that data.xml beside the file names; the relation "
+        "'x: -C 1' counts others."
     ]
     for strange in ("no XML", XML % "<label name='z'/>"):
         write(strange, "data.xml")

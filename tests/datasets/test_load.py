@@ -317,6 +317,12 @@ def test_nothing_to_download(tmp_path, monkeypatch):
         load_dataset("toy", data_home=tmp_path, subset="train")
 
 
+def test_a_set_that_was_made_of_others(tmp_path, monkeypatch):
+    use(monkeypatch, toy_entry(("labels", "all"), split=None, made_of="rows of two"))
+    with pytest.raises(FileNotFoundError, match=r"its rows are rows of two.*sha256"):
+        load_dataset("toy", data_home=tmp_path)
+
+
 def test_labels_that_the_relation_tells(toy, tmp_path, monkeypatch, network):
     text = CONTENTS["all"].replace("@relation toy", "@relation 'toy: -C -2'")
     variant = Variant(hashlib.sha256(text.encode()).hexdigest(), len(text), ())
@@ -370,6 +376,16 @@ REAL_NAMES = [
     "mediamill-reduced",
     "tmc2007-500",
     "yeast",
+    "birds",
+    "medical",
+    "scene",
+    "foodtruck",
+    "chd49",
+    "water-quality",
+    "plant-go",
+    "virus-go",
+    "gnegative-go",
+    "human-go",
 ]
 
 

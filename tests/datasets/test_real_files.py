@@ -28,6 +28,16 @@ FIGURES = {
     "imdb-f/imdb-f": (120919, 1001, 28, 1.999669, 1001, True),
     "mediamill-reduced/mediamill-reduced-train": (1500, 120, 101, 4.437333, 120, False),
     "mediamill-reduced/mediamill-reduced-test": (500, 120, 101, 4.264, 120, False),
+    "birds/birds": (645, 260, 19, 1.013953, 271, False),
+    "medical/medical": (978, 1449, 45, 1.245399, 1449, True),
+    "scene/scene": (2407, 294, 6, 1.073951, 294, False),
+    "foodtruck/foodtruck": (407, 21, 12, 2.289926, 31, False),
+    "chd49/chd49": (555, 49, 6, 2.58018, 49, False),
+    "water-quality/water-quality": (1060, 16, 14, 5.072642, 16, False),
+    "plant-go/plant-go": (978, 3091, 12, 1.078732, 3091, True),
+    "virus-go/virus-go": (207, 749, 6, 1.217391, 749, True),
+    "gnegative-go/gnegative-go": (1392, 1717, 8, 1.045977, 1717, True),
+    "human-go/human-go": (3106, 9844, 14, 1.185126, 9844, True),
 }
 
 

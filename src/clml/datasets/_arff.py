@@ -89,33 +89,35 @@ def _meka_columns(path: PathLike, header: Header, count: int) -> list[int]:
     return list(range(count) if count > 0 else range(total + count, total))
 
 
-def _disagreement(header: Header, columns: list[int], xml: Path) -> list[str]:
-    """Return a note if the file beside names other labels than the relation counts."""
-    counted = {header.attributes[column].name for column in columns}
+def _names_other_labels(header: Header, columns: list[int], xml: Path) -> bool:
+    """Tell whether the file beside names labels of this file, but not the columns."""
     try:
-        named = set(parse_labels_xml(xml, read_file(xml, ".xml")))
+        named = parse_labels_xml(xml, read_file(xml, ".xml"))
     except (ValueError, OSError):
-        named = set()
-    if {_plain(name) for name in named} == {_plain(name) for name in counted}:
-        return []
-    return [
-        f"The labels are those that the relation {header.relation[:80]!r} counts; "
-        f"{xml.name} beside the file names others."
-    ]
+        return False
+    all_names = [_plain(attribute.name) for attribute in header.attributes]
+    labels = {_plain(name) for name in named}
+    return labels <= set(all_names) and labels != {all_names[c] for c in columns}
 
 
 def _find_labels(
     path: PathLike, header: Header, data: bytes, labels: Any
 ) -> tuple[list[int], dict[str, str | None] | None, list[str]]:
     """Return the attributes that are labels, their parents in an XML file, notes."""
+    notes: list[str] = []
     if labels is None:
         count = meka_label_count(header.relation)
         xml = _xml_beside(path)
         # Without a colon it may be a filter's option and none of MEKA's.
         if count is not None and (xml is None or ":" in header.relation):
             columns = _meka_columns(path, header, count)
-            notes = [] if xml is None else _disagreement(header, columns, xml)
-            return columns, None, notes
+            if xml is None or not _names_other_labels(header, columns, xml):
+                return columns, None, []
+            # A count outlives filters that move or remove attributes; names do not.
+            notes = [
+                f"The labels are those that {xml.name} beside the file names; the "
+                f"relation {header.relation[:80]!r} counts others."
+            ]
         labels = xml
         if labels is None and data.startswith(b"PK"):
             labels = path  # MULAN's archives hold both files
@@ -141,7 +143,7 @@ def _find_labels(
             else by_column[names[parent]]
             for label, parent in parents.items()
         }
-        return sorted(columns), hierarchy, []
+        return sorted(columns), hierarchy, notes
     if not labels:
         raise ValueError("labels must name at least one attribute, got none.")
     return _columns_of(path, header, labels), None, []
@@ -165,9 +167,9 @@ def read_arff(
         Plain, or compressed with xz, bzip2, gzip or zip.
     labels : path of an XML file, sequence of str, or None
         Which attributes are labels: those an XML file of MULAN names, those of a
-        list, or (None) those that MEKA's ``-C k`` in the relation's name counts, else
-        those of the XML file of the same stem beside the file. Labels are found by
-        name. Columns of Y are in the order of the attributes, or of the list.
+        list, or (None) those that MEKA's ``-C k`` in the relation's name counts or
+        the XML file of the same stem beside the file names; where the two differ, the
+        names count, and ``notes`` says so. Labels are found by name. Columns of Y are in the order of the attributes, or of the list.
     nominals : {"onehot", "codes"}, default="onehot"
         With "onehot" a nominal feature of two values is one column of 0 and 1: by
         their meaning (YES, true, 1 against NO, false, 0) whichever is declared first,

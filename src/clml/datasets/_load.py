@@ -135,6 +135,12 @@ class _Files:
                 f"Subsets of {entry.name!r} that can be downloaded: {known}. Put the "
                 "file there by hand."
             )
+        if entry.made_of:
+            raise FileNotFoundError(
+                f"{missing} no public copy is known to download: its rows are "
+                f"{entry.made_of}. Put the file there by hand, with the sha256 "
+                f"{' or '.join(variant.sha256 for variant in variants)}."
+            )
         if not self.download:
             raise FileNotFoundError(f"{missing} download=False. {self._by_hand(kind)}")
         target = next(filter(_is_writable, targets), None)

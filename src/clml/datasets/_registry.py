@@ -64,6 +64,8 @@ class DatasetEntry:
         that came with the data, "boomer" for that of the Boomer-Datasets collection.
     joined : bool
         Whether "all" is the train file followed by the test file.
+    made_of : str
+        What the files were made of, if nobody serves them as they are.
     """
 
     name: str
@@ -77,6 +79,7 @@ class DatasetEntry:
     files: Mapping[str, tuple[Variant, ...]]
     split: str | None = None
     joined: bool = False
+    made_of: str = ""
 
     def variants(self, kind: str) -> tuple[Variant, ...]:
         """Return the accepted contents of a file, none where no hash is known."""
