@@ -169,7 +169,8 @@ def read_arff(
         Which attributes are labels: those an XML file of MULAN names, those of a
         list, or (None) those that MEKA's ``-C k`` in the relation's name counts or
         the XML file of the same stem beside the file names; where the two differ, the
-        names count, and ``notes`` says so. Labels are found by name. Columns of Y are in the order of the attributes, or of the list.
+        names count, and ``notes`` says so. Labels are found by name. Columns of Y are
+        in the order of the attributes, or of the list.
     nominals : {"onehot", "codes"}, default="onehot"
         With "onehot" a nominal feature of two values is one column of 0 and 1: by
         their meaning (YES, true, 1 against NO, false, 0) whichever is declared first,
