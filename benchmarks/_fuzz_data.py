@@ -19,6 +19,8 @@ from _fuzz_bytes import Generator, babble, damaged, pick
 from _fuzz_json import parsable_json
 from _fuzz_run import Reader
 
+import numpy as np
+
 from clml import datasets
 
 DENSE = rb"""% a comment
@@ -174,8 +176,13 @@ def _cached() -> list[bytes]:
 
 
 def _recalled(path: Path) -> Any:
-    from clml.datasets._cache import recall
+    from clml.datasets._cache import _sealed, recall
+    from clml.datasets._npz import read_arrays
 
+    # With the checksum put right: anybody can do that.
+    arrays = read_arrays(path, path.stat().st_size)
+    arrays.pop("checksum", None)
+    np.savez(path, **_sealed(arrays, path.stem))
     found = recall(path.parent, path.stem, "somewhere")
     if found is None:  # the file will be read again: the way to refuse a copy
         raise ValueError(f"{path}: damaged")
