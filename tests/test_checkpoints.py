@@ -149,16 +149,18 @@ def test_tuning_goes_on_bit_for_bit(data, tmp_path, breaks_off, estimator, spars
     np.testing.assert_array_equal(whole.predict_proba(X), broken.predict_proba(X))
 
 
-def test_folds_are_not_fitted_twice(data, tmp_path, breaks_off):
+def test_folds_are_not_fitted_twice(data, tmp_path, breaks_off, monkeypatch):
     fitted = []
+    fit = KNeighborsClassifier.fit
 
-    class Counted(KNeighborsClassifier):
-        def fit(self, X, y):
-            fitted.append(len(X))
-            return super().fit(X, y)
+    def counted(self, X, y):
+        fitted.append(len(X))
+        return fit(self, X, y)
 
+    # In the package: a class of one's own that counts is another one at every fit.
+    monkeypatch.setattr(KNeighborsClassifier, "fit", counted)
     clf = LebesgueTunedClassifier(
-        Counted(),
+        KNeighborsClassifier(),
         cv=4,
         max_epochs=2,
         shrinkage=0.0,
@@ -402,7 +404,7 @@ def test_other_data_are_an_error(data, tmp_path):
     with pytest.raises(ValueError, match="X_val was not given there"):
         clf.fit(X, Y, X_val=X, y_val=Y)
     tuned = LebesgueTunedClassifier(KNeighborsClassifier(), checkpoint=tmp_path)
-    with pytest.raises(ValueError, match="class was 'CLMLClassifier'"):
+    with pytest.raises(ValueError, match="class was '.*CLMLClassifier'"):
         tuned.fit(X, Y)
 
 
@@ -417,7 +419,7 @@ def test_a_learner_that_was_fitted_before_is_part_of_the_data(data, tmp_path):
     ).fit(X, Y)
     assert clf.fit(X, Y).n_epochs_ == 2
     clf.set_params(estimator=KNeighborsClassifier().fit(X[:50], Y[:50]))
-    with pytest.raises(ValueError, match="learner estimator holds other values"):
+    with pytest.raises(ValueError, match="estimator holds other values"):
         clf.fit(X, Y)
 
 

@@ -1,8 +1,6 @@
 import enum
 import functools
-import importlib
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import PurePosixPath
@@ -13,22 +11,22 @@ import pytest
 import scipy.sparse as sp
 from sklearn.preprocessing import FunctionTransformer
 
-from clml import _fingerprint
+import clml
 from clml._fingerprint import (
     as_json,
     canonical,
     data_digest,
     is_plain,
-    with_code,
 )
 
-# The module alone: the package takes a while to import.
+# The modules alone: the package takes a while to import.
 PROGRAM = """
-import runpy
+import sys, types
 import numpy as np
 from functools import partial
-module = runpy.run_path({path!r})
-as_json, canonical = module["as_json"], module["canonical"]
+sys.modules["clml"] = package = types.ModuleType("clml")
+package.__path__ = [{path!r}]
+from clml._fingerprint import as_json, canonical
 scale = 3
 class Odd:
     def __init__(self): self.names = set("abcd")
@@ -96,7 +94,7 @@ def test_equal_values_are_described_equally():
 def test_descriptions_do_not_depend_on_the_process():
     told = {
         subprocess.run(
-            [sys.executable, "-c", PROGRAM.format(path=_fingerprint.__file__)],
+            [sys.executable, "-c", PROGRAM.format(path=os.path.dirname(clml.__file__))],
             env={**os.environ, "PYTHONHASHSEED": seed},
             capture_output=True,
             text=True,
@@ -111,11 +109,7 @@ def test_plain_values_are_themselves():
     plain = {"a": [1, 0.5, None, True, "x"], "b": {"c": []}}
     assert as_json(plain) == plain
     assert is_plain(plain)
-    assert as_json({0: 1.0, "c": np.float32(0.5), "d": np.int64(3)}) == {
-        "0": 1.0,
-        "c": 0.5,
-        "d": 3,
-    }
+    assert as_json({"c": np.float32(0.5), "d": np.int64(3)}) == {"c": 0.5, "d": 3}
     assert as_json(np.array([1.0, np.nan])) == [1.0, {"float": "nan"}]
 
 
@@ -139,21 +133,6 @@ def test_large_arrays_are_described_by_a_digest():
     assert found["array"] == [2000]
     assert found == as_json(rows.copy())
     assert found != as_json(rows[::-1])
-
-
-def test_functions_are_known_by_their_code(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(tmp_path)
-    described = []
-    for body in ("1 - a", "a", "1 - a"):
-        (tmp_path / "mylosses.py").write_text(f"def mine(a, b):\n    return {body}\n")
-        sys.modules.pop("mylosses", None)
-        importlib.invalidate_caches()
-        shutil.rmtree(tmp_path / "__pycache__", ignore_errors=True)
-        described.append(
-            with_code(("hamming", importlib.import_module("mylosses").mine))
-        )
-    assert described[0] == described[2] != described[1]
-    assert as_json(("hamming",)) == with_code(("hamming",))
 
 
 def test_frames_are_known_by_their_columns():

@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from ._cluster import open_client
 from ._cluster_members import ClusterEpochs
+from ._fingerprint import Describer
 from ._keeper import Keeper
 from ._lebesgue_estimator import LebesgueEstimator, choose_model
 from ._member_epochs import RunAll
@@ -845,10 +846,10 @@ class CLMLClassifier(LebesgueEstimator):
             )
         return FitRows(train, validation), keeper
 
-    def _settings_of_run(self) -> dict[str, Any]:
+    def _settings_of_run(self, describer: Describer) -> dict[str, Any]:
         # "auto" is another device elsewhere, and other devices round differently.
         where = {"device": self._population_device(), "engine": None}
-        return super()._settings_of_run() | where
+        return super()._settings_of_run(describer) | where
 
     def _width(self, train: Part) -> int:
         if self.embedding_dim is not None:
