@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 from _fuzz_archives import damaged_archive, zipped
 from _fuzz_bytes import Generator, babble, damaged, pick
 from _fuzz_json import parsable_json
 from _fuzz_run import Reader
-
-import numpy as np
 
 from clml import datasets
 

@@ -40,7 +40,7 @@ from ._own_code import MISSING
 # Arrays of more entries are described by a digest.
 _MANY = 1000
 # Numbers that are copied at a time where an array has no plain order in memory.
-_TOGETHER = 1 << 20
+_TOGETHER = 1 << 17
 _PLAIN = (bool, int, float, str, bytes)
 # What a clone of an estimator keeps beside its parameters.
 _CLONED = ("_metadata_request", "_sklearn_output_config")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _LAST_CODE_POINT = 0x10FFFF
 # Numbers that are copied at a time for a digest.
-_TOGETHER = 1 << 20
+_TOGETHER = 1 << 17
 
 
 def read_arrays(file: Any, largest: int) -> dict[str, NDArray[Any]]:
