@@ -5,6 +5,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -168,6 +169,14 @@ def test_seeds_are_repetitions_of_a_split(data):
 def test_an_undefined_loss_is_an_error(data, bad_method):
     with pytest.raises(UndefinedLoss, match="hamming on the test rows is nan"):
         compute_cell(job(bad_method("Undefined"), data=data))
+
+
+def test_other_rows_than_those_of_the_plan_are_an_error(bunch, data):
+    arrays = data_arrays(bunch)
+    arrays["X"] = arrays["X"] + 1.0
+    Path(data).write_bytes(packed(arrays))
+    with pytest.raises(ValueError, match="other data than those of the plan"):
+        compute_cell(job(MethodSpec.of("GNB-BR"), data=data))
 
 
 def test_data_survive_packing(bunch, tmp_path):
