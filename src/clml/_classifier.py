@@ -217,7 +217,7 @@ class CLMLClassifier(LebesgueEstimator):
     checkpoint : str or path, default=None
         A folder for the state of the run, made if it is not there. ``fit`` goes on
         from the state that it finds, and ends bit for bit as if nothing had happened;
-        a state of other data or settings is an error. None keeps none.
+        a state of other data, settings or code is an error. None keeps none.
     checkpoint_every : float, default=60
         Seconds between two states; 0 for one after every epoch. The last epoch
         writes one in any case, and so does Ctrl-C, unless evolved members are halfway

@@ -52,6 +52,7 @@ def package_of(module: str) -> tuple[str, str] | None:
     """
     if module == "__main__":
         return None
+    module = getattr(sys.modules.get(module), "__name__", module)  # os.path
     file = module_file(module)
     top = module.partition(".")[0]
     if file is None and top != module:
