@@ -179,7 +179,10 @@ def _recalled(path: Path) -> Any:
     from clml.datasets._npz import read_arrays
 
     # With the checksum put right: anybody can do that.
-    arrays = read_arrays(path, path.stat().st_size)
+    try:
+        arrays = read_arrays(path, path.stat().st_size)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
     arrays.pop("checksum", None)
     np.savez(path, **_sealed(arrays, path.stem))
     found = recall(path.parent, path.stem, "somewhere")
