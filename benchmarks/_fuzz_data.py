@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 from _fuzz_archives import damaged_archive, zipped
 from _fuzz_bytes import Generator, babble, damaged, pick
 from _fuzz_json import parsable_json
@@ -174,8 +175,16 @@ def _cached() -> list[bytes]:
 
 
 def _recalled(path: Path) -> Any:
-    from clml.datasets._cache import recall
+    from clml.datasets._cache import _sealed, recall
+    from clml.datasets._npz import read_arrays
 
+    # With the checksum put right: anybody can do that.
+    try:
+        arrays = read_arrays(path, path.stat().st_size)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+    arrays.pop("checksum", None)
+    np.savez(path, **_sealed(arrays, path.stem))
     found = recall(path.parent, path.stem, "somewhere")
     if found is None:  # the file will be read again: the way to refuse a copy
         raise ValueError(f"{path}: damaged")

@@ -4,14 +4,17 @@ import shutil
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
+import own_fit
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import make_multilabel_classification
 from sklearn.model_selection import KFold
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from clml import (
@@ -149,16 +152,18 @@ def test_tuning_goes_on_bit_for_bit(data, tmp_path, breaks_off, estimator, spars
     np.testing.assert_array_equal(whole.predict_proba(X), broken.predict_proba(X))
 
 
-def test_folds_are_not_fitted_twice(data, tmp_path, breaks_off):
+def test_folds_are_not_fitted_twice(data, tmp_path, breaks_off, monkeypatch):
     fitted = []
+    fit = KNeighborsClassifier.fit
 
-    class Counted(KNeighborsClassifier):
-        def fit(self, X, y):
-            fitted.append(len(X))
-            return super().fit(X, y)
+    def counted(self, X, y):
+        fitted.append(len(X))
+        return fit(self, X, y)
 
+    # In the package: a class of one's own that counts is another one at every fit.
+    monkeypatch.setattr(KNeighborsClassifier, "fit", counted)
     clf = LebesgueTunedClassifier(
-        Counted(),
+        KNeighborsClassifier(),
         cv=4,
         max_epochs=2,
         shrinkage=0.0,
@@ -402,7 +407,7 @@ def test_other_data_are_an_error(data, tmp_path):
     with pytest.raises(ValueError, match="X_val was not given there"):
         clf.fit(X, Y, X_val=X, y_val=Y)
     tuned = LebesgueTunedClassifier(KNeighborsClassifier(), checkpoint=tmp_path)
-    with pytest.raises(ValueError, match="class was 'CLMLClassifier'"):
+    with pytest.raises(ValueError, match=r"class was '.*CLMLClassifier'"):
         tuned.fit(X, Y)
 
 
@@ -417,8 +422,211 @@ def test_a_learner_that_was_fitted_before_is_part_of_the_data(data, tmp_path):
     ).fit(X, Y)
     assert clf.fit(X, Y).n_epochs_ == 2
     clf.set_params(estimator=KNeighborsClassifier().fit(X[:50], Y[:50]))
-    with pytest.raises(ValueError, match="learner estimator holds other values"):
+    with pytest.raises(ValueError, match="estimator holds other values"):
         clf.fit(X, Y)
+
+
+def own_clf(own, folder, learner=None, **settings):
+    """Return what tunes a learner by a loss, both with code of one's own."""
+    settings = {
+        "cv": KFold(2, shuffle=True, random_state=0),
+        "max_epochs": 1,
+        "shrinkage": 0.0,
+        "random_state": 0,
+        "checkpoint": folder,
+    } | settings
+    learner = own_fit.learner(own) if learner is None else learner
+    losses = ("hamming", own.made(0.0))
+    return LebesgueTunedClassifier(learner, **({"losses": losses} | settings))
+
+
+@pytest.fixture(scope="module")
+def own_run(tmp_path_factory):
+    """A finished run, and what it predicts."""
+    folder = tmp_path_factory.mktemp("own")
+    with pytest.MonkeyPatch.context() as patch:
+        clf = own_clf(own_fit.imported(patch), folder)
+        X, Y = own_fit.rows()
+        return folder, clf.fit(X, Y).predict_proba(X)
+
+
+def follows(clf, expected, X, Y, **given):
+    """Whether a fit takes the answer of the run that is there."""
+    before = sorted(Path(clf.checkpoint).iterdir())
+    try:
+        np.testing.assert_array_equal(clf.fit(X, Y, **given).predict_proba(X), expected)
+    except ValueError as error:
+        assert "belongs to another fit" in str(error)
+        return False
+    assert sorted(Path(clf.checkpoint).iterdir()) == before
+    return True
+
+
+@pytest.mark.parametrize("edit", own_fit.EDITS)
+def test_a_fit_with_other_code_is_another_fit(own_run, monkeypatch, edit):
+    folder, expected = own_run
+    own = own_fit.imported(monkeypatch, own_fit.EDITS[edit])
+    assert not follows(own_clf(own, folder), expected, *own_fit.rows())
+
+
+@pytest.mark.parametrize("edit", own_fit.NO_EDITS)
+def test_a_fit_with_other_text_goes_on(own_run, monkeypatch, edit):
+    folder, expected = own_run
+    own = own_fit.imported(monkeypatch, own_fit.NO_EDITS[edit])
+    assert follows(own_clf(own, folder), expected, *own_fit.rows())
+
+
+def nested(name, value):
+    return lambda own: {"learner": own_fit.learner(own).set_params(**{name: value})}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        lambda own: {"learner": own_fit.learner(own, scale=2.0)},
+        nested("learner__n_neighbors", 4),
+        nested("learner__power", 2),
+        nested("learner__power", 1.0),
+        nested("shift__kw_args", {"by": 2.0}),
+        nested("frozen", StandardScaler()),
+        lambda own: {"learner": clone(own_fit.learner(own))[1:]},
+        lambda own: {"cv": KFold(2, shuffle=True, random_state=1)},
+        lambda own: {"cv": KFold(3, shuffle=True, random_state=0)},
+        lambda own: {"cv": 2},
+        lambda own: {"random_state": 1},
+        lambda own: {"max_epochs": 2},
+        lambda own: {"shrinkage": 0.5},
+        lambda own: {"losses": ("hamming", own.made(0.1))},
+        lambda own: {"losses": (own.made(0.0), "hamming")},
+        lambda own: {"losses": ("hamming", "lrap")},
+    ],
+    ids=range(16),
+)
+def test_a_fit_with_other_settings_is_another_fit(own_run, monkeypatch, changed):
+    folder, expected = own_run
+    own = own_fit.imported(monkeypatch)
+    clf = own_clf(own, folder, **changed(own))
+    assert not follows(clf, expected, *own_fit.rows())
+
+
+def changed_cell(rows, where, value):
+    rows = rows.copy()
+    rows[where] = value
+    return rows
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        lambda X, Y: {"X": changed_cell(X, (3, 2), np.nextafter(X[3, 2], 9))},
+        lambda X, Y: {"Y": changed_cell(Y, (3, 2), 1 - Y[3, 2])},
+        lambda X, Y: {"X": X[:, ::-1]},
+        lambda X, Y: {"X": X[::-1]},
+        lambda X, Y: {"X": X.astype(np.float32)},
+        lambda X, Y: {"Y": Y[:, ::-1]},
+        lambda X, Y: {"X": sp.csr_array(X)},
+    ],
+    ids=range(7),
+)
+def test_a_fit_of_other_data_is_another_fit(own_run, monkeypatch, changed):
+    folder, expected = own_run
+    X, Y = own_fit.rows()
+    rows = {"X": X, "Y": Y} | changed(X, Y)
+    clf = own_clf(own_fit.imported(monkeypatch), folder)
+    assert not follows(clf, expected, **rows)
+
+
+@pytest.mark.parametrize(
+    ("settings", "layout"),
+    [
+        ({"n_jobs": 2}, np.asarray),
+        ({"verbose": 1}, np.asarray),
+        ({"checkpoint_every": 0}, np.asarray),
+        ({}, np.asfortranarray),
+        ({}, lambda X: np.repeat(X, 2, axis=0)[::2]),
+    ],
+    ids=range(5),
+)
+def test_what_results_do_not_depend_on(own_run, monkeypatch, settings, layout):
+    folder, expected = own_run
+    X, Y = own_fit.rows()
+    clf = own_clf(own_fit.imported(monkeypatch), folder, **settings)
+    assert follows(clf, expected, layout(X), Y)
+
+
+def test_weights_are_data(data, tmp_path):
+    X, Y = data
+    clf = CLMLClassifier(max_epochs=1, random_state=0, checkpoint=tmp_path, **EVOLVED)
+    weight = np.linspace(1, 2, len(X))
+    clf.fit(X, Y, sample_weight=weight)
+    for other in (None, weight[::-1], np.nextafter(weight, 9)):
+        with pytest.raises(ValueError, match="sample_weight"):
+            clf.fit(X, Y, sample_weight=other)
+
+
+def test_a_registered_loss_is_known_by_its_code(data, tmp_path, monkeypatch):
+    from clml.losses import Loss, _registry, register_loss
+
+    monkeypatch.setattr(_registry, "_REGISTRY", dict(_registry._REGISTRY))
+    names = ("hamming", "own_share")
+    for factor in (1.0, 0.5):
+
+        class Share(Loss):
+            name = "own_share"
+            statistics = ("wrong",)
+            by = factor
+
+            def close(self, sums, weight, n_labels):
+                return self.by * sums["wrong"] / (weight * n_labels)
+
+        register_loss(Share)
+        clf = CLMLClassifier(
+            names, max_epochs=1, random_state=0, checkpoint=tmp_path, **EVOLVED
+        )
+        if factor == 1.0:
+            clf.fit(*data)
+            clf.fit(*data)
+    with pytest.raises(ValueError, match="losses was"):
+        clf.fit(*data)
+
+
+def test_a_subclass_is_known_by_its_code(data, tmp_path):
+    for width in (4, 5):
+
+        class Own(CLMLClassifier):
+            wide = width
+
+            def _width(self, train):
+                return self.wide
+
+        clf = Own(max_epochs=1, random_state=0, checkpoint=tmp_path, **EVOLVED)
+        if width == 4:
+            clf.fit(*data)
+            clf.fit(*data)
+    with pytest.raises(ValueError, match="class has other code"):
+        clf.fit(*data)
+
+
+def test_another_version_of_a_package_is_another_fit(data, tmp_path, monkeypatch):
+    clf = LebesgueTunedClassifier(
+        KNeighborsClassifier(), cv=2, max_epochs=1, random_state=0, checkpoint=tmp_path
+    ).fit(*data)
+    clf.fit(*data)
+    monkeypatch.setattr("sklearn.__version__", "99.0")
+    with pytest.raises(ValueError, match=r"sklearn was '.*' there and is '99\.0' here"):
+        clf.fit(*data)
+
+
+def test_what_cannot_be_told_apart_is_an_error_at_the_start(data, tmp_path):
+    steps = (step for step in ())
+
+    def loss(Y, scores):
+        return float((Y != (scores > 0)).mean()) + len(list(steps))
+
+    clf = CLMLClassifier(("hamming", loss), checkpoint=tmp_path, **EVOLVED)
+    with pytest.raises(TypeError, match=r"told apart.*cannot pickle 'generator'"):
+        clf.fit(*data)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_warm_start_is_another_thing(data, tmp_path):

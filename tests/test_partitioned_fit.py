@@ -431,6 +431,16 @@ def test_other_partitions_are_refused(small_data, tmp_path):
             clone(clf).fit(other)
 
 
+def test_which_partitions_judge_is_part_of_a_fit(small_data, tmp_path):
+    loaders = cut(small_data, [50, 40, 30]).loaders
+    train, judge = RowPartitions(loaders[:2]), RowPartitions(loaders[2:])
+    clf = make(checkpoint=tmp_path).fit(train, X_val=judge)
+    with pytest.raises(ValueError, match="partitions of X_val was given there"):
+        clone(clf).fit(RowPartitions(loaders))
+    with pytest.raises(ValueError, match="partitions holds other values"):
+        clone(clf).fit(RowPartitions(loaders[:1]), X_val=RowPartitions(loaders[1:]))
+
+
 def test_a_seed_that_was_drawn_is_kept(small_data, tmp_path, breaks_off, monkeypatch):
     seeds = []
     draw = CLMLClassifier._draw_seed

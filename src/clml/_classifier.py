@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from ._cluster import open_client
 from ._cluster_members import ClusterEpochs
+from ._fingerprint import Describer
 from ._keeper import Keeper
 from ._lebesgue_estimator import LebesgueEstimator, choose_model
 from ._member_epochs import RunAll
@@ -218,7 +219,7 @@ class CLMLClassifier(LebesgueEstimator):
     checkpoint : str or path, default=None
         A folder for the state of the run, made if it is not there. ``fit`` goes on
         from the state that it finds, and ends bit for bit as if nothing had happened;
-        a state of other data or settings is an error. None keeps none.
+        a state of other data, settings or code is an error. None keeps none.
     checkpoint_every : float, default=60
         Seconds between two states; 0 for one after every epoch. The last epoch
         writes one in any case, and so does Ctrl-C, unless evolved members are halfway
@@ -848,10 +849,10 @@ class CLMLClassifier(LebesgueEstimator):
             )
         return FitRows(train, validation), keeper
 
-    def _settings_of_run(self) -> dict[str, Any]:
+    def _settings_of_run(self, describer: Describer) -> dict[str, Any]:
         # "auto" is another device elsewhere, and other devices round differently.
         where = {"device": self._population_device(), "engine": None}
-        return super()._settings_of_run() | where
+        return super()._settings_of_run(describer) | where
 
     def _width(self, train: Part) -> int:
         if self.embedding_dim is not None:

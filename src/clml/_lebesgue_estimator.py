@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from ._archive import covered
 from ._calibration import fit_temperatures
 from ._compiled import tell_of_compilation
-from ._fingerprint import as_json, data_digest, with_code
+from ._fingerprint import Describer, data_digest
 from ._front import RULES, ParetoFront
 from ._keeper import Keeper, Stopping
 from ._multilabel import MultiLabelMixin
@@ -34,7 +34,7 @@ from ._search import Search, history_arrays
 from ._sklearn_compat import CallbackSupportMixin, EpochCallbacks, warn_user
 from ._threads import started_pool
 from ._transaction import snapshot
-from .losses import Loss, get_losses, list_losses
+from .losses import Loss, get_losses, list_losses, own_loss
 from .persistence._checkpoint import Checkpoint
 
 # Parameters that a run may change when it goes on: its results do not depend on them.
@@ -209,9 +209,14 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
                 "goes on with one in memory: use one of the two."
             )
         given = {name: value for name, value in data.items() if value is not None}
+        describer = Describer()
         identity = {
-            "settings": {"class": type(self).__name__, **self._settings_of_run()},
+            "settings": {
+                "class": describer.of(type(self)),
+                **self._settings_of_run(describer),
+            },
             "data": {name: data_digest(value) for name, value in given.items()},
+            "packages": describer.packages,
         }
         checkpoint = Checkpoint(self.checkpoint, float(self.checkpoint_every), identity)
         return Keeper(checkpoint)
@@ -229,14 +234,16 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
         keeper.settle(seed=seed)
         return seed
 
-    def _settings_of_run(self) -> dict[str, Any]:
+    def _settings_of_run(self, describer: Describer) -> dict[str, Any]:
         """Return the parameters that a run depends on, as JSON has them."""
         params = self.get_params(deep=False)
+        losses = [own_loss(loss) for loss in params["losses"]]
+        cloned = not getattr(self, "prefit", False)
         return {
-            name: as_json(value)
-            for name, value in params.items()
+            name: describer.of(value, cloned)
+            for name, value in (params | {"losses": losses}).items()
             if name not in _FREE_OF_RUN
-        } | {"losses": with_code(params["losses"])}
+        }
 
     def _evolve(
         self,

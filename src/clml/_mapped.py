@@ -112,7 +112,7 @@ class MappedScoresClassifier(LebesgueEstimator):
         losses = self._check_losses()
         named = self._named_learners()
         part = self._training_rows(X, y, sample_weight)
-        keeper = self._keeper(self._named_data(part, named))
+        keeper = self._keeper({"X": part.X, "y": part.Y, "sample_weight": part.weight})
         seed = tuple(self._draw_seed(keeper))
         scores = self._learn(named, part, seed, keeper)
         with told_once(), single_threaded_blas(), self._threads() as executor:
@@ -132,19 +132,6 @@ class MappedScoresClassifier(LebesgueEstimator):
         if interrupt is not None and not self.keep_on_interrupt:
             raise interrupt
         return self
-
-    def _named_data(self, part: Part, named: Learners) -> dict[str, Any]:
-        """Return the data of a fit by name; those of a fitted learner are its scores.
-
-        A learner itself may change when it is used: trees of neighbours count calls.
-        """
-        given = {"X": part.X, "y": part.Y, "sample_weight": part.weight}
-        for name, learner in named if self.checkpoint is not None else ():
-            if self.prefit or isinstance(learner, FrozenEstimator):
-                given[f"learner {name}"] = out_of_fold_logits(
-                    FrozenEstimator(learner), part.X, part.Y, []
-                )
-        return given
 
     def _learn(
         self, named: Learners, part: Part, seed: tuple[int, ...], keeper: Keeper

@@ -231,7 +231,11 @@ def fit_in_partitions(
     ):
         data = {}
         if clf.checkpoint is not None:
-            data = {"partitions": partitions.map_rows(digest_of)}
+            digests = partitions.map_rows(digest_of)
+            data = {
+                "partitions": digests[: given.n_train],
+                "partitions of X_val": digests[given.n_train :] or None,
+            }
         keeper = clf._keeper(data)
         clf._seed = clf._draw_seed(keeper)
         share = 0.0 if given.n_train < partitions.n else float(clf.validation_fraction)

@@ -1,8 +1,14 @@
+import tempfile
+from pathlib import Path
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import sparse
 
 from clml.datasets._arff import read_arff, read_checked_arff
+from clml.datasets._cache import _sealed
 
 TEXT = """@relation 'r: -C 2'
 @attribute a {0,1}
@@ -162,5 +168,68 @@ def test_a_copy_that_does_not_fit_together_is_read_anew(folders, text, changes):
     with np.load(copy) as content:
         arrays = dict(content)
     assert set(changes) - {"sample_weight"} <= set(arrays)
-    np.savez(copy, **(arrays | changes))
+    del arrays["checksum"]
+    # Whoever can write there can write a checksum that is right.
+    np.savez(copy, **_sealed(arrays | changes, copy.stem))
     same(read, read_arff(path, cache=cache))
+
+
+def without_checksum(arrays):
+    return {name: array for name, array in arrays.items() if name != "checksum"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda arrays: arrays | {"X": arrays["X"] + 1.0},
+        lambda arrays: arrays | {"X": arrays["X"].astype(np.float32)},
+        lambda arrays: arrays | {"Y": arrays["Y"] ^ 128},
+        lambda arrays: arrays | {"categorical": ~arrays["categorical"]},
+        lambda arrays: arrays | {"n_features": arrays["n_features"] + 1},
+        lambda arrays: arrays | {"sample_weight": np.ones(2)},
+        lambda arrays: arrays | {"texts": arrays["texts"][::-1]},
+        lambda arrays: arrays | {"checksum": arrays["checksum"][:-1]},
+        without_checksum,
+        lambda arrays: _sealed(without_checksum(arrays), "another"),
+    ],
+    ids=range(10),
+)
+def test_a_copy_that_was_changed_is_read_anew_and_written_again(folders, change):
+    path, cache = folders
+    path.write_text(DENSE)
+    read = read_arff(path, cache=cache)
+    (copy,) = cache.iterdir()
+    whole = copy.read_bytes()
+    with np.load(copy) as content:
+        arrays = dict(content)
+    np.savez(copy, **change(arrays))
+    same(read, read_arff(path, cache=cache))
+    assert copy.read_bytes() == whole
+
+
+def test_a_copy_under_the_name_of_another_is_none(folders):
+    path, cache = folders
+    path.write_text(DENSE)
+    read_arff(path, cache=cache)
+    (copy,) = cache.iterdir()
+    content = copy.read_bytes()
+    path.write_text(DENSE.replace("1.5", "2.5"))
+    read_arff(path, cache=cache)
+    (other,) = set(cache.iterdir()) - {copy}
+    other.write_bytes(content)
+    assert read_arff(path, cache=cache).X[0, 0] == 2.5
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_no_byte_of_a_copy_can_change_what_is_read(data):
+    with tempfile.TemporaryDirectory() as place:
+        path, cache = Path(place, "data.arff"), Path(place, "cache")
+        path.write_text(DENSE)
+        read = read_arff(path, cache=cache)
+        (copy,) = cache.iterdir()
+        content = bytearray(copy.read_bytes())
+        where = data.draw(st.integers(0, len(content) - 1))
+        content[where] ^= data.draw(st.integers(1, 255))
+        copy.write_bytes(content)
+        same(read, read_arff(path, cache=cache))

@@ -5,6 +5,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,6 +14,7 @@ import scipy.sparse as sp
 
 from clml._scores import label_scores
 from clml.datasets import iterative_train_test_split
+from clml.datasets._npz import arrays_digest
 from clml.experiments import _cell
 from clml.experiments._cell import (
     UndefinedLoss,
@@ -23,7 +25,6 @@ from clml.experiments._cell import (
 from clml.experiments._cell_data import (
     DatasetSpec,
     data_arrays,
-    data_hash,
     features_and_labels,
     packed,
     unpacked,
@@ -106,8 +107,11 @@ class Leaving(Constant):
 
 
 def job(method, **changes):
+    """Return the job of a method on the data of ``bunch``."""
+    synthetic = DatasetSpec.of("d", {"synthetic": {"n_samples": 60}}).load()
     return {
         "method": method.order(),
+        "data_hash": arrays_digest(data_arrays(synthetic)),
         "split": 0,
         "seed": 0,
         "losses": ["hamming", "lrap", "binary_cross_entropy"],
@@ -167,13 +171,21 @@ def test_an_undefined_loss_is_an_error(data, bad_method):
         compute_cell(job(bad_method("Undefined"), data=data))
 
 
+def test_other_rows_than_those_of_the_plan_are_an_error(bunch, data):
+    arrays = data_arrays(bunch)
+    arrays["X"] = arrays["X"] + 1.0
+    Path(data).write_bytes(packed(arrays))
+    with pytest.raises(ValueError, match="other data than those of the plan"):
+        compute_cell(job(MethodSpec.of("GNB-BR"), data=data))
+
+
 def test_data_survive_packing(bunch, tmp_path):
     for X in (bunch.X, sp.csr_matrix(np.where(bunch.X > 1, bunch.X, 0.0))):
         arrays = data_arrays(type(bunch)(**{**bunch, "X": X}))
         path = tmp_path / "data.npz"
         path.write_bytes(packed(arrays))
         again = unpacked(path)
-        assert data_hash(again) == data_hash(arrays)
+        assert arrays_digest(again) == arrays_digest(arrays)
         found, Y, names = features_and_labels(again)
         assert (abs(found - X)).max() == 0
         assert np.array_equal(Y, bunch.Y)

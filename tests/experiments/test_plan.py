@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.naive_bayes import GaussianNB
 
+import clml
 from clml.experiments._plan import Limits, Plan, read_plan
 
 SMALL = {"datasets": ["synthetic"], "methods": ["CLML"]}
@@ -26,6 +27,7 @@ def test_a_plan_counts_its_jobs_and_says_what_it_is():
         "settings": {},
         "one_vs_rest": False,
         "scale": True,
+        "packages": {"clml": clml.__version__},
         "datasets": None,
         "group": "main",
     }

@@ -121,13 +121,43 @@ def test_states_hold_no_objects(tmp_path):
         checkpoint(tmp_path).newest()
 
 
-@pytest.mark.parametrize(
-    ("before", "now"),
-    [(1, 1.0), ({"a": 1, "b": [2.0]}, {"b": [2], "a": 1.0})],
-)
-def test_what_is_equal_is_the_same(tmp_path, before, now):
+def test_the_order_of_keys_does_not_matter(tmp_path):
+    before, now = {"a": 1, "b": [2.0]}, {"b": [2.0], "a": 1}
     checkpoint(tmp_path, settings={"sigma0": before}).offer(lambda: {"epoch": 1})
     assert checkpoint(tmp_path, settings={"sigma0": now}).newest() == {"epoch": 1}
+
+
+def test_one_row_is_not_all_rows(tmp_path):
+    """Where an integer is a number of rows, a float is a share of them."""
+    checkpoint(tmp_path, settings={"epoch_rows": 1}).offer(lambda: {"epoch": 1})
+    with pytest.raises(ValueError, match=r"epoch_rows was 1 there and is 1\.0 here"):
+        checkpoint(tmp_path, settings={"epoch_rows": 1.0}).newest()
+
+
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [
+        ({"settings": {"n_neighbors": 5}}, "estimator.n_neighbors was 3 there and is"),
+        ({"code": "cd"}, "estimator has other code"),
+        ({"state": "cd"}, "estimator holds other values"),
+        ({"class": "C"}, "estimator.class was 'A:B' there and is 'C' here"),
+        ({"more": 1}, "estimator was {.* there and is {.* here"),
+    ],
+)
+def test_it_is_said_where_an_estimator_differs(tmp_path, part, message):
+    estimator = {
+        "class": "A:B",
+        "settings": {"n_neighbors": 3, "p": 2},
+        "code": "ab",
+        "state": "ab",
+    }
+    kept = checkpoint(tmp_path, settings={"estimator": estimator})
+    kept.offer(lambda: {"epoch": 1})
+    now = {**estimator, **part}
+    now["settings"] = {**estimator["settings"], **now["settings"]}
+    with pytest.raises(ValueError, match=message) as caught:
+        checkpoint(tmp_path, settings={"estimator": now}).newest()
+    assert "; " not in str(caught.value)
 
 
 def test_no_state_that_can_be_read(tmp_path):

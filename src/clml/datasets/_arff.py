@@ -188,7 +188,9 @@ def read_arff(
         64 MiB for small ones.
     cache : path of a folder, or None, default=None
         Where to keep a parsed copy (plain arrays, no pickle), which serves the next
-        reading of the same content with the same options; None keeps none.
+        reading of the same content with the same options; None keeps none. Its
+        checksum tells damage and mistakes, not what somebody puts there on purpose:
+        use a folder that others cannot write to.
 
     Returns
     -------

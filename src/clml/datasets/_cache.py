@@ -1,4 +1,8 @@
-"""Parsed copies of files: arrays and JSON in one .npz, found by the file's hash."""
+"""Parsed copies of files: arrays and JSON in one .npz, found by the file's hash.
+
+A copy holds a checksum of its name and of everything in it: what a failing disk, or
+whoever mistakes the file for another, made of it is no copy.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,7 @@ from sklearn.utils import Bunch
 from .._atomic import atomic_path, sweep_unfinished
 from .._csr_format import check_csr_parts
 from ._bunch import make_bunch
-from ._npz import read_arrays
+from ._npz import arrays_digest, read_arrays
 
 # Changes whenever a reader would read the same file into something else.
 _VERSION = 1
@@ -134,13 +138,28 @@ def _from_arrays(arrays: dict[str, NDArray], source: str) -> Bunch:
     )
 
 
+def _sealed(arrays: dict[str, NDArray], key: str) -> dict[str, NDArray]:
+    """Return arrays with the checksum of a copy of that name."""
+    digest = hashlib.sha256(f"{key} {arrays_digest(arrays)}".encode()).digest()
+    return {**arrays, "checksum": np.frombuffer(digest, dtype=np.uint8)}
+
+
+def _opened(found: dict[str, NDArray], key: str) -> dict[str, NDArray]:
+    """Return the arrays that a checksum is right of."""
+    arrays = {name: array for name, array in found.items() if name != "checksum"}
+    if not np.array_equal(_sealed(arrays, key)["checksum"], found["checksum"]):
+        raise ValueError("the checksum is not that of the arrays")
+    return arrays
+
+
 def recall(folder: Path, key: str, source: str) -> Bunch | None:
-    """Return a stored copy, or None where there is none or it is damaged."""
+    """Return a stored copy, or None where there is none or it was changed."""
     try:
         with open(folder / f"{key}.npz", "rb") as stream:
             # Copies are not compressed: nothing comes out that is not in the file.
             largest = os.fstat(stream.fileno()).st_size
-            return _from_arrays(read_arrays(stream, largest), source)
+            arrays = _opened(read_arrays(stream, largest), key)
+            return _from_arrays(arrays, source)
     except (OSError, RecursionError):
         return None
     except (ValueError, KeyError, TypeError, AttributeError, IndexError):
@@ -156,6 +175,6 @@ def store(folder: Path, key: str, bunch: Bunch) -> None:
             atomic_path(folder / f"{key}.npz") as temporary,
             open(temporary, "xb") as stream,
         ):
-            np.savez(stream, **_as_arrays(bunch))  # type: ignore[arg-type]
+            np.savez(stream, **_sealed(_as_arrays(bunch), key))  # type: ignore[arg-type]
             stream.flush()
             os.fsync(stream.fileno())

@@ -258,6 +258,8 @@ def load_dataset(
         Whether missing files may be downloaded.
     cache : bool, default=True
         Keep a parsed copy in the user's cache, which makes the next loading faster.
+        The file itself is read and hashed all the same. A copy that is not of this
+        content, or does not have the checksum that it was written with, is made anew.
     nominals, drop_identifiers, missing_labels
         As in :func:`read_arff`.
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from numpy.typing import NDArray
 # Python's reader of other methods takes whatever memory the data ask for.
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _LAST_CODE_POINT = 0x10FFFF
+# Numbers that are copied at a time for a digest.
+_TOGETHER = 1 << 17
 
 
 def read_arrays(file: Any, largest: int) -> dict[str, NDArray[Any]]:
@@ -62,6 +65,38 @@ def read_arrays(file: Any, largest: int) -> dict[str, NDArray[Any]]:
         raise
     except Exception as error:  # zipfile, zlib and numpy raise whatever they run into
         raise ValueError(f"{type(error).__name__}: {error}") from error
+
+
+def arrays_digest(arrays: Mapping[str, NDArray[Any]]) -> str:
+    """Return the sha256 of arrays: names, types, shapes and contents.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from clml.datasets._npz import arrays_digest
+    >>> one, two = ({"Y": np.eye(2) * k} for k in (1, 2))
+    >>> arrays_digest(one) == arrays_digest(dict(one))
+    True
+    >>> arrays_digest(one) == arrays_digest(two)
+    False
+    """
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        array = arrays[name]
+        digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+        for rows in _in_order(array):
+            digest.update(np.ascontiguousarray(rows).reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()
+
+
+def _in_order(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """Yield an array in pieces that are small where they have to be copied."""
+    if array.ndim == 0 or array.flags.c_contiguous:
+        yield array
+        return
+    step = max(1, _TOGETHER // max(1, math.prod(array.shape[1:])))
+    for start in range(0, len(array), step):
+        yield array[start : start + step]
 
 
 def _check_members(members: Sequence[zipfile.ZipInfo], largest: int) -> None:

@@ -20,6 +20,7 @@ from scipy.special import logit
 from .._scores import _LEAST_PROBABILITY, _answers
 from .._version import __version__
 from ..datasets import iterative_train_test_split
+from ..datasets._npz import arrays_digest
 from ..losses import get_loss, loss_values
 from ._artifacts import artifacts_of, validation_losses
 from ._cell_data import features_and_labels, packed, unpacked
@@ -41,8 +42,8 @@ def compute_cell(
     Parameters
     ----------
     job : mapping
-        ``data`` (path of the arrays), ``method`` (an order of `MethodSpec`), ``split``,
-        ``seed``, ``losses``, ``test_size``.
+        ``data`` (path of the arrays), ``data_hash`` (what they must be), ``method``
+        (an order of `MethodSpec`), ``split``, ``seed``, ``losses``, ``test_size``.
     keep : callable, default=None
         Gets ``losses`` and ``seconds`` as soon as they are known: what comes after
         them may take long, or fail.
@@ -53,7 +54,10 @@ def compute_cell(
         ``losses``, ``seconds``, ``artifact`` (arrays, perhaps none), and ``note``: why
         there are no arrays, where the model has some but could not tell them.
     """
-    X, Y, label_names = features_and_labels(unpacked(job["data"]))
+    arrays = unpacked(job["data"])
+    if arrays_digest(arrays) != job["data_hash"]:
+        raise ValueError(f"{job['data']} holds other data than those of the plan")
+    X, Y, label_names = features_and_labels(arrays)
     parts = iterative_train_test_split(
         X, Y, test_size=job["test_size"], refine=False, random_state=job["split"]
     )

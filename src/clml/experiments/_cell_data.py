@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -166,25 +165,6 @@ def data_arrays(bunch: Any) -> dict[str, np.ndarray]:
     arrays["Y"] = np.ascontiguousarray(Y, dtype=np.int8)
     arrays["label_names"] = np.asarray(bunch.label_names, dtype=str)
     return arrays
-
-
-def data_hash(arrays: Mapping[str, np.ndarray]) -> str:
-    """Return the sha256 of the data: names, types, shapes and contents.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from clml.experiments._cell_data import data_hash
-    >>> one, two = ({"Y": np.eye(2) * k} for k in (1, 2))
-    >>> data_hash(one) == data_hash(dict(one)), data_hash(one) == data_hash(two)
-    (True, False)
-    """
-    digest = hashlib.sha256()
-    for name in sorted(arrays):
-        array = arrays[name]
-        digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
-        digest.update(array.tobytes())
-    return digest.hexdigest()
 
 
 def packed(arrays: Mapping[str, np.ndarray]) -> bytes:

@@ -6,12 +6,12 @@ import base64
 import difflib
 import importlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from .._classifier import PAPER_SETTINGS
-from .._fingerprint import as_json, canonical, is_plain
+from .._fingerprint import Describer, as_json, canonical, is_plain
 from .._scale_columns import ScaleNonIndicators
 
 __all__ = [
@@ -161,18 +161,37 @@ class MethodSpec:
         )
 
     def description(self) -> dict[str, Any]:
-        """Return what decides the results of the method, as JSON has it."""
-        settings = as_json(self.settings)
-        estimator = self.estimator
-        if not isinstance(estimator, str):
-            own = as_json(estimator)
-            estimator, settings = own["class"], {**own["settings"], **settings}
+        """Return what decides the results of the method, as JSON has it.
+
+        Installed packages count by their versions, under ``packages``; code of one's
+        own as a digest, under ``code``; what an estimator was fitted to that stays so
+        in a clone, under ``state``.
+        """
+        describer = Describer()
+        settings = describer.of(self.settings)
+        named = _class_paths(list(self.settings.values()))
+        code = {path: _code_at(path, describer) for path in named}
+        state = None
+        if isinstance(self.estimator, str):
+            path = self.estimator
+            code[path] = _code_at(path, describer)
+        else:
+            own = describer.of(self.estimator)
+            path, state = own["class"], own.get("state")
+            code[path] = own.get("code")
+            settings = {**own["settings"], **settings}
+        more = {
+            "code": {path: told for path, told in code.items() if told is not None},
+            "state": state,
+            "packages": describer.packages,
+        }
         return {
             "name": self.name,
-            "estimator": estimator,
+            "estimator": path,
             "settings": settings,
             "one_vs_rest": self.one_vs_rest,
             "scale": self.scale,
+            **{name: told for name, told in more.items() if told},
         }
 
     def order(self) -> dict[str, Any]:
@@ -184,12 +203,54 @@ class MethodSpec:
             "name": self.name,
             "one_vs_rest": self.one_vs_rest,
             "scale": self.scale,
+            "code": self.description().get("code", {}),
         }
         if isinstance(self.estimator, str) and is_plain(self.settings):
             return {**order, "estimator": self.estimator, "settings": self.settings}
         # From this process to its own child, through a pipe: never to a file.
         pickled = _pickler().dumps((self.estimator, self.settings))
         return {**order, "pickled": base64.b64encode(pickled).decode("ascii")}
+
+
+def _class_paths(value: Any) -> Iterator[str]:
+    """Yield the paths of the classes that settings name, as ``_built`` finds them."""
+    if isinstance(value, Mapping) and "class" in value:
+        yield str(value["class"])
+        yield from _class_paths(list(value.get("settings", {}).values()))
+    elif isinstance(value, list):
+        for item in value:
+            yield from _class_paths(item)
+
+
+def _code_at(path: str, describer: Describer) -> Any:
+    """Return what tells the code of a class; None of an installed one.
+
+    A class of one's own is imported for that. One that cannot be is left to its jobs,
+    whose records then say why.
+    """
+    if describer.knows(path.partition(":")[0]):
+        return None
+    try:
+        found = find_class(path)
+    except Exception:
+        return "not there"
+    told = describer.of(found)
+    return told["code"] if isinstance(told, dict) else told
+
+
+def _check_code(code: Mapping[str, Any]) -> None:
+    """Refuse classes that are not those of the process which made the plan."""
+    describer = Describer()
+    for path, told in code.items():
+        module, _, name = path.partition(":")
+        # Of other classes the code itself came through the pipe.
+        is_imported = module != "__main__" and "." not in name and told != "not there"
+        if is_imported and _code_at(path, describer) != told:
+            raise ValueError(
+                f"the code of {path} is not that of the process that runs the plan. "
+                "Start that again after a change of the file; what it changes in a "
+                "module while it runs does not reach its jobs"
+            )
 
 
 def _pickler() -> Any:
@@ -297,6 +358,7 @@ def build_estimator(order: Mapping[str, Any], random_state: int) -> Any:
         model = clone(given)
         if settings:
             model.set_params(**settings)
+    _check_code(order["code"])
     if hasattr(model, "get_params"):
         seeds = {
             name: random_state

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .._paths import PathLike, fail
-from ..losses import get_losses
+from ..losses import get_losses, own_loss
 from ._cell_data import DatasetSpec
 from ._methods import MethodSpec, as_json
 
@@ -202,6 +202,8 @@ class Plan:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the plan as JSON has it, every name resolved."""
+        losses = {name: own_loss(name) for name in self.losses}
+        own = {name: as_json(loss) for name, loss in losses.items() if loss != name}
         return {
             "name": self.name,
             "notes": list(self.notes),
@@ -220,6 +222,7 @@ class Plan:
             "test_size": self.test_size,
             "limits": as_json(asdict(self.limits)),
             "ablation": self.ablation,
+            **({"own_losses": own} if own else {}),
         }
 
 

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from .._paths import PathLike
-from ._cell_data import data_arrays, data_hash, packed, unpacked
+from ..datasets._npz import arrays_digest
+from ._cell_data import data_arrays, packed, unpacked
 from ._limits import Outcome, Stopped, run_cell
 from ._plan import Plan, read_plan
 from ._progress import Progress
@@ -118,7 +119,7 @@ def _resolve(plan: Plan, folder: Path, download: bool) -> dict[str, Any]:
     for spec, entry in zip(plan.datasets, resolved["datasets"], strict=True):
         bunch = spec.load(download)
         arrays = data_arrays(bunch)
-        entry["data_hash"] = data_hash(arrays)
+        entry["data_hash"] = arrays_digest(arrays)
         n_labels = arrays["Y"].shape[1]
         entry |= {
             "n_instances": int(bunch.n_instances),
@@ -136,7 +137,7 @@ def _resolve(plan: Plan, folder: Path, download: bool) -> dict[str, Any]:
 def _holds(path: Path, hash_of_data: str) -> bool:
     """Whether a file has the data that its name says, all of it."""
     try:
-        return data_hash(unpacked(path)) == hash_of_data
+        return arrays_digest(unpacked(path)) == hash_of_data
     except Exception:  # it is missing, or damaged in whatever way
         return False
 
@@ -269,6 +270,7 @@ class _Run:
         began = time.monotonic()
         job = {
             "method": self.orders[cell.method],
+            "data_hash": self.hashes[cell.dataset],
             "split": cell.split,
             "seed": cell.seed,
             "losses": self.resolved["losses"],

@@ -62,15 +62,19 @@ def _cell(
     seed: int,
 ) -> Cell:
     spec = ("name", "estimator", "settings", "one_vs_rest", "scale")
+    # Plans of before have none of these, and keep their keys.
+    more = [name for name in ("code", "state", "packages") if name in method]
+    own_losses = plan.get("own_losses")
     key = digest(
         {
             "dataset": dataset["name"],
             "data_hash": dataset["data_hash"],
-            "method": {name: method[name] for name in spec},
+            "method": {name: method[name] for name in (*spec, *more)},
             "protocol": {"version": PROTOCOL, "test_size": plan["test_size"]},
             "split": split,
             "seed": seed,
             "losses": plan["losses"],
+            **({"own_losses": own_losses} if own_losses else {}),
         }
     )
     return Cell(key, dataset["name"], method["name"], split, seed)

@@ -8,7 +8,7 @@ from ._credit import (
 )
 from ._loss import CallableLoss, Loss, MatrixLoss
 from ._loss_set import LossSet, Statistics, Totals
-from ._registry import get_loss, get_losses, list_losses, register_loss
+from ._registry import get_loss, get_losses, list_losses, own_loss, register_loss
 from ._statistics import STATISTICS, Statistic
 from ._targets import RowTargets
 from ._values import loss_values
@@ -29,6 +29,7 @@ __all__ = [
     "list_losses",
     "loss_values",
     "output_credit",
+    "own_loss",
     "register_loss",
     "statistic_weights",
     "supports_credit",

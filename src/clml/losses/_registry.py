@@ -109,6 +109,23 @@ def _by_name(name: str) -> Loss:
     raise ValueError(f"Unknown loss {name!r}.{hint} Known: {list_losses()}.")
 
 
+def own_loss(loss: LossLike) -> LossLike:
+    """Return a loss as it was given; for a name that is not built in, what it names.
+
+    A built-in name says all; what stands for any other may change.
+
+    Examples
+    --------
+    >>> from clml.losses import own_loss
+    >>> own_loss("hamming")
+    'hamming'
+    """
+    if isinstance(loss, str):
+        found = _by_name(loss)
+        return loss if type(found).__module__ == built_in.__name__ else found
+    return loss
+
+
 def get_losses(losses: Any) -> tuple[Loss, ...]:
     """Return several losses, at least one, with distinct names."""
     # A set has no order, and the order of the losses is that of the columns.

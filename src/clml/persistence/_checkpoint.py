@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -160,11 +160,13 @@ class Checkpoint:
 
     def _check_identity(self, found: Mapping[str, Mapping[str, Any]]) -> None:
         differences = [
-            _difference(kind, name, before.get(name), values.get(name))
+            difference
             for kind, values in self._identity.items()
             for before in [found.get(kind, {})]
             for name in sorted({*before, *values})
-            if _text(before.get(name)) != _text(values.get(name))
+            for difference in _differences(
+                kind, name, before.get(name), values.get(name)
+            )
         ]
         if differences:
             raise ValueError(
@@ -175,27 +177,36 @@ class Checkpoint:
 
 
 def _text(value: Any) -> str:
-    """Return what is compared: 1 is 1.0, and the order of keys does not matter.
+    """Return what is compared: the order of keys does not matter.
 
+    1 is not 1.0, of which one may mean a number of rows and the other all of them.
     Anything else that a file may hold, of which some cannot be compared, as it shows.
     """
     try:
-        return canonical(_whole_numbers(value))
+        return canonical(value)
     except (TypeError, ValueError, RecursionError):
         return repr(value)
 
 
-def _whole_numbers(value: Any) -> Any:
-    if type(value) is float and value.is_integer():
-        return int(value)
-    if type(value) is list:
-        return [_whole_numbers(item) for item in value]
-    if type(value) is dict:
-        return {name: _whole_numbers(item) for name, item in value.items()}
-    return value
+def _differences(kind: str, name: str, before: Any, now: Any) -> Iterator[str]:
+    """Say what differs, and where in an estimator inside of an estimator."""
+    if _text(before) == _text(now):
+        return
+    tables = isinstance(before, dict) and isinstance(now, dict)
+    if kind == "settings" and tables and before.keys() == now.keys():
+        for part in before:
+            inner = name if part == "settings" else f"{name}.{part}"
+            yield from _differences(kind, inner, before[part], now[part])
+    else:
+        yield _difference(kind, name, before, now)
 
 
 def _difference(kind: str, name: str, before: Any, now: Any) -> str:
+    owner, _, part = name.rpartition(".")
+    if owner and part == "code":
+        return f"{owner} has other code"
+    if owner and part in ("state", "sha256"):
+        return f"{owner} holds other values"
     if kind == "data":
         if None in (before, now):
             had, has = ("was" if d else "was not" for d in (before, now))
