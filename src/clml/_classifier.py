@@ -25,7 +25,7 @@ from ._member_fit import (
 )
 from ._members import MemberRun
 from ._memory import told_once
-from ._multilabel import column_names
+from ._names import column_names
 from ._network_fit import NetworkFit
 from ._partitioned_fit import (
     Sources,
@@ -52,6 +52,7 @@ from ._sklearn_compat import (
     with_callbacks,
 )
 from ._torch import cpu_threads, find_device
+from ._twins import warn_of_twins
 from .engine import single_threaded_blas
 from .lebesgue import Method, Ties
 from .losses import get_losses, supports_credit
@@ -819,7 +820,7 @@ class CLMLClassifier(LebesgueEstimator):
         if continued is None:
             Y = self._fit_targets(y, names)
         else:
-            Y = self._encode_targets(y, "y")
+            Y = self._encode_targets(y, "y", names)
         train, validation = Part(X, Y, weight), None
         self._validation_given = X_val is not None or y_val is not None
         if self._validation_given:
@@ -832,6 +833,9 @@ class CLMLClassifier(LebesgueEstimator):
         if validation is None and share > 0 and self._n_members(train) == 1:
             generator = np.random.default_rng([*self._seed, 0])
             train, validation = train.split(share, generator)
+        parts_itself = validation is not None or self._n_members(train) > 1
+        if continued is None and parts_itself and not self._validation_given:
+            warn_of_twins(X, "give X_val and y_val that have none of them")
         self._warn_constant(train.Y)
         if continued is None:
             self.scaling_ = Scaling.identity(X.shape[1])
