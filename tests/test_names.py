@@ -236,7 +236,6 @@ def test_classes_of_another_coding_are_refused(classes, rows):
 
 
 def test_text_is_no_number(rows):
-    """NumPy compares numbers with text as text."""
     X, y = rows[0], rows[1]["rain"].to_numpy()
     with pytest.raises(ValueError, match=r"y_val must hold the classes \[0, 1\]"):
         quick(losses=("hamming", "micro_f1")).fit(X, y, X_val=X, y_val=y.astype(str))

@@ -249,8 +249,10 @@ class CLMLClassifier(LebesgueEstimator):
     ----------
     front_ : ParetoFront
         The non-dominated candidates on the rows that judge: validation rows, or all
-        rows, each by the members that left it out. Its ``theta`` are weights (m, n) of
-        networks; with members maps (m, 2·K), scales and biases of the labels.
+        rows, each by the members that left it out. The same rows chose them:
+        :class:`ParetoFront` says how much too good these losses are. Its
+        ``theta`` are weights (m, n) of networks; with members maps (m, 2·K), scales and
+        biases of the labels.
     theta_ : float32 array (n,), or (members, n)
         The weights that predict.
     networks_ : float32 array (members, n)
@@ -461,7 +463,8 @@ class CLMLClassifier(LebesgueEstimator):
         sample_weight : array-like of shape (n,), default=None
             Row weights in every loss; rows of weight 0 are left out.
         X_val, y_val : like X and y, default=None
-            Validation rows; ``validation_fraction`` is then not used.
+            Validation rows; ``validation_fraction`` is then not used. Labels of a
+            frame are found by their names, in any order.
 
         Returns
         -------

@@ -106,7 +106,6 @@ class MultiLabelMixin(ClassifierMixin):
                 )
             return Y if order is None else np.ascontiguousarray(Y[:, order])
         y = column_or_1d(y)
-        # Arrays of numbers and text would be compared as text.
         known = self.classes_.tolist()
         unknown = [one for one in np.unique(y).tolist() if one not in known]
         if unknown:

@@ -30,7 +30,8 @@ def report_of(estimator: Any, path: PathLike, X: Any = None, Y: Any = None) -> P
         Where the HTML file goes. It needs no other file and no network.
     X, Y : array-like or sparse matrix, default=None
         Test rows and their labels: the page then shows the test losses of every member
-        of the front, and how well it finds each label.
+        of the front, and how well it finds each label. Labels of a frame are found by
+        their names, in any order.
 
     Returns
     -------
