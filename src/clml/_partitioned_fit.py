@@ -399,7 +399,7 @@ def _learn_columns(clf: Any, given: Sources, survey: Survey, rows: FitRows) -> N
         told, survey.names, ("features", "labels"), strict=True
     ):
         shared_names(None if of_all is None else list(of_all), of_each, what)
-    label_names = given.label_names or survey.names[1]
+    label_names = survey.names[1] if given.label_names is None else given.label_names
     clf._fit_targets(np.zeros((1, n_labels), dtype=np.uint8), label_names)
     if given.classes is not None:
         clf.classes_ = given.classes
