@@ -1,6 +1,7 @@
 """scikit-learn's own checks, and ours in the same form, for every estimator."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
@@ -161,6 +162,44 @@ def check_lists_of_labels(estimator, X, Y):
         clone(estimator).fit(X[:3], [[0, 1], [2], []])
 
 
+def check_names_of_labels(estimator, X, Y):
+    """Labels of a second frame are those of the first, in whatever order they stand."""
+    Y = pd.DataFrame(Y, columns=["rain", "wind", "sun", "snow"])
+    turned, other = Y[Y.columns[::-1]], Y.rename(columns={"sun": "fog"})
+    fitted = clone(estimator).fit(X, Y)
+    assert fitted.label_names_.tolist() == Y.columns.tolist()
+    expected = fitted.score(X, Y.to_numpy())
+    assert fitted.score(X, Y) == fitted.score(X, turned) == expected
+    with pytest.raises(ValueError, match=r"y must have .*\['fog'\] are unknown"):
+        fitted.score(X, other)
+    with pytest.raises(ValueError, match="y must have the 4 labels"):
+        fitted.score(X, Y.to_numpy()[:, :3])
+    if not has_fit_parameter(estimator, "y_val"):
+        return
+    judged, as_well = (
+        clone(estimator).fit(X[:80], Y[:80], X_val=X[80:], y_val=y_val[80:])
+        for y_val in (Y, turned)
+    )
+    np.testing.assert_array_equal(
+        judged.decision_function(X), as_well.decision_function(X)
+    )
+    with pytest.raises(ValueError, match=r"y_val must have .*\['fog'\] are unknown"):
+        clone(estimator).fit(X, Y, X_val=X, y_val=other)
+
+
+def check_classes_of_another_coding(estimator, X, Y):
+    y = np.array(["no", "yes"])[Y[:, 0]]
+    estimator = clone(estimator)
+    if "losses" in estimator.get_params():
+        estimator.set_params(losses=("hamming", "micro_f1"))
+    fitted = estimator.fit(X, y)
+    with pytest.raises(ValueError, match=r"y must hold the classes \['no', 'yes'\]"):
+        fitted.score(X, Y[:, 0])
+    if has_fit_parameter(estimator, "y_val"):
+        with pytest.raises(ValueError, match="y_val must hold the classes"):
+            clone(estimator).fit(X, y, X_val=X, y_val=Y[:, 0])
+
+
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize(
     "check",
@@ -172,6 +211,8 @@ def check_lists_of_labels(estimator, X, Y):
         check_same_seed_same_model,
         check_inputs_not_modified,
         check_lists_of_labels,
+        check_names_of_labels,
+        check_classes_of_another_coding,
     ],
 )
 def test_our_checks(estimator, check, small_data):

@@ -130,10 +130,24 @@ def test_folds_may_be_given_as_masks_or_pairs(small_data):
         (ShuffleSplit(2, random_state=0), "every row into exactly one test part"),
         (list(KFold(3).split(np.zeros(120)))[:2], "got row 80 in 0 of 2"),
         ([], "got row 0 in 0 of 0"),
-        ([(np.arange(60), np.arange(120))] * 2, "got row 0 in 2 of 2"),
+        ([([], np.arange(120))] * 2, "got row 0 in 2 of 2"),
+        (
+            [(np.arange(50, 120), np.arange(60)), (np.arange(60), np.arange(60, 120))],
+            "must not train on rows that it tests.*row 50 in .* fold 0, and 9 more",
+        ),
+        (
+            [(np.r_[60:120, 5, 5], np.arange(60)), (np.arange(60), np.arange(60, 120))],
+            "row 5 in both parts of fold 0, and 0 more",
+        ),
+        ([(np.arange(60), np.arange(-60, 0))], "rows from 0 to 119, got row -60"),
+        ([(np.arange(60), np.arange(61, 121))], "rows from 0 to 119, got row 120"),
+        ([(np.arange(60), np.ones(60, dtype=bool))], r"a mask of 120; got .*\(60,\)"),
+        ([(np.ones((120, 1), dtype=bool), [0])], r"got .* the shape \(120, 1\)"),
+        ([(np.arange(60.0), np.arange(60))], "got .* the type float64"),
+        ([(["a"], ["b"])], "got .* the type <U1"),
     ],
 )
-def test_folds_that_are_no_partition(cv, message, small_data):
+def test_folds_that_are_not_honest(cv, message, small_data):
     X, Y = small_data
     with pytest.raises(ValueError, match=message):
         folds(cv, X, Y, 0)

@@ -109,11 +109,18 @@ def test_no_module_imports_an_optional_package_at_the_top(path):
 
 # Arrows point one way: what each folder may import of the library.
 ARROWS = {
-    "losses": {"_compiled", "_indicator", "_simd"},
+    "losses": {"_compiled", "_indicator", "_names", "_simd"},
     "lebesgue": {"_compiled"},
     "evolution": {"_threads", "_torch"},
     "network": {"_compiled", "_memory", "_simd"},
-    "datasets": {"_atomic", "_compiled", "_csr_format", "_indicator", "_paths"},
+    "datasets": {
+        "_atomic",
+        "_compiled",
+        "_csr_format",
+        "_indicator",
+        "_names",
+        "_paths",
+    },
     "engine": {"_compiled", "_memory", "_simd", "_torch", "losses", "network"},
     "baselines": {
         "_forks",
@@ -131,6 +138,7 @@ ARROWS = {
         "_cluster",
         "_cross_entropy",
         "_fingerprint",
+        "_names",
         "_paths",
         "_scale_columns",
         "_scores",
@@ -151,11 +159,11 @@ ARROWS = {
         "_version",
         "network",
     },
-    "plots": {"_atomic", "_paths", "experiments"},
+    "plots": {"_atomic", "_names", "_paths", "experiments"},
     "report": {
         "_atomic",
         "_front",
-        "_indicator",
+        "_names",
         "_paths",
         "_version",
         "experiments",

@@ -2,7 +2,9 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier
@@ -12,7 +14,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from clml._scores import label_logits, label_scores
+from clml._scores import check_same_labels, label_logits, label_scores
 from clml.baselines import MLkNNClassifier
 
 ESTIMATORS = [
@@ -144,3 +146,75 @@ def test_decisions_of_single_labels_are_taken_where_there_are_no_others(small_da
     model = MultiOutputClassifier(RidgeClassifier()).fit(X, Y)
     expected = np.column_stack([e.decision_function(X) for e in model.estimators_])
     np.testing.assert_array_equal(label_scores(model, X, Y.shape[1]), expected)
+
+
+# Fitted learners
+
+
+X_OF_LABELS = np.random.default_rng(0).normal(size=(40, 3))
+LABELS = (X_OF_LABELS @ np.ones((3, 4)) + np.arange(4) > 1).astype(int)
+INDICATOR = [np.array([0, 1])] * 4
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        RandomForestClassifier(3),
+        KNeighborsClassifier(),
+        RidgeClassifier(),
+        MLPClassifier((4,), max_iter=2),
+        OneVsRestClassifier(LogisticRegression()),
+        MultiOutputClassifier(LogisticRegression()),
+        make_pipeline(StandardScaler(), MLkNNClassifier(3)),
+    ],
+    ids=lambda learner: type(learner).__name__,
+)
+@pytest.mark.parametrize("n_labels", [4, 2, 1])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
+def test_learners_of_the_same_labels(learner, n_labels):
+    names = [f"label{k}" for k in range(n_labels)]
+    fitted = clone(learner).fit(X_OF_LABELS, LABELS[:, :n_labels])
+    for given in (fitted, FrozenEstimator(fitted)):
+        check_same_labels(given, X_OF_LABELS, INDICATOR[:n_labels], names)
+
+
+@pytest.mark.parametrize(
+    ("y", "classes", "message"),
+    [
+        (
+            LABELS[:, 0],
+            np.array(["no", "yes"]),
+            r"\[0, 1\], and .* are \['no', 'yes'\]",
+        ),
+        (
+            np.array(["no", "yes"])[LABELS[:, 0]],
+            np.array([0, 1]),
+            "the classes of y are",
+        ),
+        (LABELS[:, 0] + 1, np.array([0, 1]), r"on the classes \[1, 2\]"),
+        (LABELS[:, 0] * 0, np.array([0, 1]), r"on the classes \[0\]"),
+        (LABELS, np.array([0, 1]), "on 4 labels, and y has 1"),
+        (
+            LABELS[:, 0],
+            INDICATOR[:2],
+            r"one column of the classes \[0, 1\], and y has 2",
+        ),
+        (LABELS.argmax(axis=1), INDICATOR, "one column of the classes .* y has 4"),
+        (LABELS[:, :3], INDICATOR, "on 3 labels, and y has 4"),
+        (LABELS + 1, INDICATOR, r"classes \[1, 2\] of the label 'rain'"),
+        (LABELS[:, 0] + 1, INDICATOR[:1], r"classes \[1, 2\] of the label 'rain'"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("frozen", [False, True])
+def test_learners_of_other_labels_are_refused(y, classes, message, frozen):
+    fitted = RandomForestClassifier(3, random_state=0).fit(X_OF_LABELS, y)
+    given = FrozenEstimator(fitted) if frozen else fitted
+    names = ["rain", "wind", "sun", "snow"]
+    with pytest.raises(ValueError, match=f"^RandomForestClassifier was .*{message}"):
+        check_same_labels(given, X_OF_LABELS, classes, names)
+
+
+def test_learners_that_say_nothing_of_classes_are_asked_for_scores():
+    check_same_labels(LinearRegression(), X_OF_LABELS, INDICATOR, list("abcd"))

@@ -27,7 +27,7 @@ from ._member_fit import (
 )
 from ._members import MemberRun
 from ._memory import told_once
-from ._multilabel import column_names
+from ._names import column_names
 from ._network_fit import NetworkFit
 from ._partitioned_fit import (
     Sources,
@@ -55,6 +55,7 @@ from ._sklearn_compat import (
 )
 from ._torch import cpu_threads, find_device
 from ._transaction import all_or_nothing, snapshot
+from ._twins import warn_of_twins
 from .engine import single_threaded_blas
 from .lebesgue import Method, Ties
 from .losses import get_losses, supports_credit
@@ -251,8 +252,10 @@ class CLMLClassifier(LebesgueEstimator):
     ----------
     front_ : ParetoFront
         The non-dominated candidates on the rows that judge: validation rows, or all
-        rows, each by the members that left it out. Its ``theta`` are weights (m, n) of
-        networks; with members maps (m, 2·K), scales and biases of the labels.
+        rows, each by the members that left it out. The same rows chose them:
+        :class:`ParetoFront` says how much too good these losses are. Its
+        ``theta`` are weights (m, n) of networks; with members maps (m, 2·K), scales and
+        biases of the labels.
     theta_ : float32 array (n,), or (members, n)
         The weights that predict.
     networks_ : float32 array (members, n)
@@ -464,7 +467,8 @@ class CLMLClassifier(LebesgueEstimator):
         sample_weight : array-like of shape (n,), default=None
             Row weights in every loss; rows of weight 0 are left out.
         X_val, y_val : like X and y, default=None
-            Validation rows; ``validation_fraction`` is then not used.
+            Validation rows; ``validation_fraction`` is then not used. Labels of a
+            frame are found by their names, in any order.
 
         Returns
         -------
@@ -823,7 +827,7 @@ class CLMLClassifier(LebesgueEstimator):
         if continued is None:
             Y = self._fit_targets(y, names)
         else:
-            Y = self._encode_targets(y, "y")
+            Y = self._encode_targets(y, "y", names)
         train, validation = Part(X, Y, weight), None
         self._validation_given = X_val is not None or y_val is not None
         if self._validation_given:
@@ -836,6 +840,9 @@ class CLMLClassifier(LebesgueEstimator):
         if validation is None and share > 0 and self._n_members(train) == 1:
             generator = np.random.default_rng([*self._seed, 0])
             train, validation = train.split(share, generator)
+        parts_itself = validation is not None or self._n_members(train) > 1
+        if continued is None and parts_itself and not self._validation_given:
+            warn_of_twins(X, "give X_val and y_val that have none of them")
         self._warn_constant(train.Y)
         if continued is None:
             self.scaling_ = Scaling.identity(X.shape[1])

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .datasets._columns import check_names, shown
+from ._names import column_names, match_names, shown
+from .datasets._columns import check_names
 from .datasets._plain_rows import Rows, check_frame_numbers, plain_rows
 
 # Where the classes of collections are; a value can be of one only if it is imported.
@@ -37,8 +38,8 @@ class DelayedPartitions:
     Attributes
     ----------
     delayed : tuple of Delayed
-        Each gives features (float array or CSR), an indicator of uint8, and weights of
-        float64 or None.
+        Each gives features (float array or CSR), an indicator of uint8, weights of
+        float64 or None, and, where it came as frames, the names of both.
     feature_names, label_names : tuples of str, or None
     """
 
@@ -129,7 +130,7 @@ def _delayed_rows(parts: Sequence[Any], **known: Any) -> tuple[Any, ...]:
     """Return one Delayed for each tuple of features, labels and weights."""
     from dask import delayed
 
-    task = delayed(plain_rows, pure=False, traverse=False)
+    task = delayed(_named_rows, pure=False, traverse=False)
     return tuple(
         task(X, Y, weight, where=f"partition {number}", **known)
         for number, (X, Y, weight) in enumerate(parts)
@@ -229,11 +230,10 @@ def _of_frames(X: Any, y: Any, sample_weight: Any) -> DelayedPartitions:
 
     task = delayed(_rows_of_frames, pure=False, traverse=False)
     # Names of many columns stand in the graph once, not in every task of it.
-    roles = delayed((features if taken else None, labels, weight), traverse=False)
-    sizes = (len(features), len(label_names))
+    roles = delayed((columns, features, labels, label_names, weight), traverse=False)
     return DelayedPartitions(
         tuple(
-            task(*parts, roles, sizes, f"partition {number}")
+            task(*parts, roles, f"partition {number}")
             for number, parts in enumerate(
                 zip(X.to_delayed(), y_parts, weights, strict=True)
             )
@@ -244,17 +244,31 @@ def _of_frames(X: Any, y: Any, sample_weight: Any) -> DelayedPartitions:
     )
 
 
-def _rows_of_frames(
-    frame: Any, y: Any, weight: Any, roles: Any, sizes: tuple[int, int], where: str
-) -> Rows:
-    """Return a partition of frames; runs where the frames are."""
-    features, labels, weight_name = roles
-    if labels:
-        y = frame[labels]
+def _rows_of_frames(frame: Any, y: Any, weight: Any, roles: Any, where: str) -> Rows:
+    """Return a partition of frames; runs where the frames are.
+
+    What dask knows of columns was told to it, and a partition may have others.
+    """
+    columns, features, labels, label_names, weight_name = roles
+    frame = _with_columns(frame, columns, f"{where}: X")
+    y = frame[labels] if labels else _with_columns(y, label_names, f"{where}: y")
     if weight_name is not None:
         weight = frame[weight_name]
-    X = frame if features is None else frame[features]
-    return plain_rows(X, y, weight, where, *sizes)
+    X = frame if len(features) == len(columns) else frame[features]
+    return plain_rows(X, y, weight, where, len(features), len(label_names))
+
+
+def _with_columns(frame: Any, columns: list[Any], argument: str) -> Any:
+    """Return a partition's columns in the order that dask knows, or refuse others."""
+    wanted, given = ([str(name) for name in c] for c in (columns, frame.columns))
+    order = match_names(wanted, given, argument, "the collection")
+    if len(given) != len(wanted):
+        raise ValueError(
+            f"{argument} must have {len(wanted)} columns, got {len(given)}."
+        )
+    if order is not None:
+        frame = frame.iloc[:, order]
+    return frame if wanted == given else frame.set_axis(columns, axis=1)
 
 
 def _label_columns(X: Any, y: Any) -> list[Any]:
@@ -361,11 +375,18 @@ def _list_of_delayed(value: Any, argument: str) -> list[Any]:
     return parts
 
 
-def _rows_of_tuple(part: Any, where: str) -> Rows:
+def _named_rows(X: Any, Y: Any, weight: Any, where: str, **known: Any) -> Any:
+    """Return a partition and the names of its columns, for others to be compared."""
+    rows = plain_rows(X, Y, weight, where, **known)
+    names = (column_names(X), column_names(Y))
+    return rows if names == (None, None) else (*rows, names)
+
+
+def _rows_of_tuple(part: Any, where: str) -> Any:
     if not isinstance(part, (tuple, list)) or len(part) not in (2, 3):
         raise ValueError(
             f"{where}: expected (X, Y) or (X, Y, weight) where y is None, got "
             f"{type(part).__name__}."
         )
     X, Y, weight = (*part, None)[:3]
-    return plain_rows(X, Y, weight, where)
+    return _named_rows(X, Y, weight, where)

@@ -20,13 +20,25 @@ class ParetoFront:
     ----------
     losses : float64 array (m, o)
         Loss vectors on the validation rows (on the training rows where a run had no
-        validation rows). No two are equal, none dominates another.
+        validation rows). No two are equal, none dominates another. See the notes for
+        how far off they are.
     loss_names : tuple of str
     theta : float32 array (m, n)
         The weights of each member.
     temperature : float64 array (m,)
         What the logits of each member are divided by to make probabilities; ones if
         not given.
+
+    Notes
+    -----
+    The rows that ``losses`` are taken on have chosen the members, so that the best of
+    them is partly the luckiest. On labels that are noise, 1 − LRAP of the member that
+    ``select("lrap")`` takes was stated as 0.34 with 60 rows, 0.35 with 100 and 0.38
+    with 300, and was 0.41 on fresh rows; with the paper's settings, whose validation
+    rows are a fifth, it was stated as 0.21, 0.27 and 0.35, and 1 − micro-F1 of 0.68 as
+    0.44 with 60 rows (means of five seeds, ``benchmarks/front_optimism.py``). Compare
+    members by these losses; what to expect of one is its loss on rows that had no part
+    in the fit.
 
     Examples
     --------

@@ -90,6 +90,8 @@ def _read_folds(state: Any, n_rows: int, n_folds: int) -> list[Fold]:
         for fold in state
     ):
         raise damaged("its folds are none")
+    if any(len(np.intersect1d(train, test)) for train, test in state):
+        raise damaged("its folds train on what they test")
     tests = np.concatenate([np.empty(0, np.int64), *(test for _, test in state)])
     if not np.array_equal(np.sort(tests), np.arange(n_rows)):
         raise damaged("its folds do not hold every row once")

@@ -124,7 +124,7 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
         X, y : array-like or sparse matrix, default=None
             Rows that were not trained on, and their labels: the page then shows the
             losses of every member of the front on them, and how well it finds each
-            label.
+            label. Labels of a frame are found by their names, in any order.
 
         Returns
         -------

@@ -26,13 +26,21 @@ from ._kept_folds import KeptFolds
 from ._lebesgue_estimator import LebesgueEstimator, choose_model
 from ._map_search import MapSearch, Shrinkage
 from ._memory import told_once
-from ._multilabel import column_names, refuse_ragged
-from ._out_of_fold import check_takes_weight, fit_learner, folds, out_of_fold_logits
+from ._multilabel import refuse_ragged
+from ._names import column_names
+from ._out_of_fold import (
+    check_takes_weight,
+    fit_learner,
+    fold_of_rows,
+    folds,
+    out_of_fold_logits,
+)
 from ._rows import Part, drop_weightless
 from ._score_map import apply_map
-from ._scores import label_logits
+from ._scores import check_same_labels, label_logits
 from ._search import Search, history_arrays
 from ._sklearn_compat import HiddenParameter
+from ._twins import warn_of_twins
 from .engine import single_threaded_blas
 from .losses import get_losses
 
@@ -112,6 +120,10 @@ class MappedScoresClassifier(LebesgueEstimator):
         losses = self._check_losses()
         named = self._named_learners()
         part = self._training_rows(X, y, sample_weight)
+        for _, learner in named:
+            if self.prefit or isinstance(learner, FrozenEstimator):
+                names = self.label_names_.tolist()
+                check_same_labels(learner, part.X, self.classes_, names)
         keeper = self._keeper({"X": part.X, "y": part.Y, "sample_weight": part.weight})
         seed = tuple(self._draw_seed(keeper))
         scores = self._learn(named, part, seed, keeper)
@@ -149,6 +161,12 @@ class MappedScoresClassifier(LebesgueEstimator):
         parts = []
         if not all(isinstance(learner, FrozenEstimator) for learner in frozen):
             parts = folds(self.cv, part.X, part.Y, self._fold_seed(seed))
+            warn_of_twins(
+                part.X,
+                "give folds that keep them together as cv, such as "
+                "list(GroupKFold().split(X, Y, groups))",
+                fold_of_rows(parts),
+            )
         kept = KeptFolds(keeper, part.Y.shape[1], parts)
         with kept.written():
             scores = [

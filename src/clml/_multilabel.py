@@ -13,6 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._indicator import check_indicator
+from ._names import column_names, match_names, refuse_twice
 from ._paths import PathLike
 from ._rows import Part, drop_weightless
 from ._sklearn_compat import warn_user
@@ -83,12 +84,20 @@ class MultiLabelMixin(ClassifierMixin):
             self.classes_ = classes
             Y = (y == classes[1]).astype(np.uint8)[:, None]
             names = ["label0"] if names is None else names
+        refuse_twice(list(names), "y")
         self.label_names_ = np.asarray(names, dtype=object)
         self.n_labels_ = Y.shape[1]
         return Y
 
-    def _encode_targets(self, y: Any, argument: str) -> NDArray[np.uint8]:
-        """Return further targets, of the form that was fitted, as an indicator."""
+    def _encode_targets(
+        self, y: Any, argument: str, names: list[str] | None
+    ) -> NDArray[np.uint8]:
+        """Return further targets, of the form that was fitted, as an indicator.
+
+        Its labels are in the order that was fitted; ``names`` are those of y, if any.
+        """
+        fitted = [str(name) for name in self.label_names_]
+        order = match_names(fitted, names, argument, "the y that was fitted")
         if isinstance(self.classes_, list):
             Y = check_indicator(y, argument)
             if Y.shape[1] != self.n_labels_:
@@ -96,13 +105,13 @@ class MultiLabelMixin(ClassifierMixin):
                     f"{argument} must have the {self.n_labels_} labels that were "
                     f"fitted, got {Y.shape[1]}."
                 )
-            return Y
+            return Y if order is None else np.ascontiguousarray(Y[:, order])
         y = column_or_1d(y)
-        unknown = np.setdiff1d(np.unique(y), self.classes_)
-        if unknown.size:
+        known = self.classes_.tolist()
+        unknown = [one for one in np.unique(y).tolist() if one not in known]
+        if unknown:
             raise ValueError(
-                f"{argument} must hold the classes {self.classes_.tolist()} of y, "
-                f"got also {unknown.tolist()}."
+                f"{argument} must hold the classes {known} of y, got also {unknown}."
             )
         return (y == self.classes_[1]).astype(np.uint8)[:, None]
 
@@ -117,8 +126,9 @@ class MultiLabelMixin(ClassifierMixin):
         if X_val is None or y_val is None:
             missing = "X_val" if X_val is None else "y_val"
             raise ValueError(f"X_val and y_val go together, but {missing} is None.")
+        names = column_names(y_val)
         X_val, y_val = self._check_X_y(X_val, y_val, reset=False)
-        return Part(X_val, self._encode_targets(y_val, "y_val"))
+        return Part(X_val, self._encode_targets(y_val, "y_val", names))
 
     def _check_X_y(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
         if getattr(y, "ndim", 1) == 2 and y.shape[1] == 0:
@@ -202,6 +212,27 @@ class MultiLabelMixin(ClassifierMixin):
         model = snapshot(self)
         p = model._probabilities(model._check_rows(X))
         return p if isinstance(model.classes_, list) else np.hstack([1 - p, p])
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of the rows whose labels are all predicted as they are.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, D)
+        y : array-like or sparse matrix of shape (n, K), or array-like of shape (n,)
+            As in ``fit``. Columns with names may be in any order.
+        sample_weight : array-like of shape (n,), default=None
+
+        Returns
+        -------
+        float
+        """
+        check_is_fitted(self)
+        model = snapshot(self)
+        Y = model._encode_targets(y, "y", column_names(y))
+        known = Y if isinstance(model.classes_, list) else model.classes_[Y[:, 0]]
+        found = super(MultiLabelMixin, model).score(X, known, sample_weight)
+        return float(found)
 
     def save(self, path: PathLike) -> None:
         """Write the estimator to a file, without pickle.
@@ -289,12 +320,3 @@ def refuse_partitions(X: Any) -> None:
             "X is RowPartitions: predict them one by one, such as "
             "predict(X.load(i)[0]) for i in range(len(X))."
         )
-
-
-def column_names(y: Any) -> list[str] | None:
-    """Return the column names of a data frame or the name of a series, if any."""
-    columns = getattr(y, "columns", None)
-    if columns is not None:
-        return [str(name) for name in columns]
-    name = getattr(y, "name", None)
-    return [str(name)] if isinstance(name, str) else None

@@ -21,6 +21,7 @@ from sklearn.utils.validation import _num_samples, has_fit_parameter
 
 from ._forks import was_forked
 from ._scores import label_logits
+from ._twins import told_of_twins
 from .datasets import IterativeStratifiedKFold
 
 #: Row numbers of the training and of the test part.
@@ -47,7 +48,7 @@ class FoldScores:
 
 
 def folds(cv: Any, X: Any, Y: NDArray, random_state: int | None = None) -> list[Fold]:
-    """Return the folds of a fit: every row is in one test part.
+    """Return the folds of a fit: every row is tested once, by what did not see it.
 
     Parameters
     ----------
@@ -90,11 +91,42 @@ def folds(cv: Any, X: Any, Y: NDArray, random_state: int | None = None) -> list[
     return made
 
 
+def fold_of_rows(made: Sequence[Fold]) -> NDArray[np.int64]:
+    """Return for each row the number of the fold that tests it."""
+    tests = [test for _, test in made]
+    found = np.empty(sum(map(len, tests)), dtype=np.int64)
+    for number, test in enumerate(tests):
+        found[test] = number
+    return found
+
+
 def _row_numbers(rows: Any, n: int) -> NDArray[np.int64]:
-    return np.arange(n)[np.asarray(rows)]
+    """Return rows that were given as numbers or as a mask; refuse what is neither."""
+    given = np.asarray(rows)
+    if given.dtype == bool and given.shape == (n,):
+        return np.flatnonzero(given)
+    if not given.size:
+        return np.empty(0, dtype=np.int64)
+    if given.ndim != 1 or given.dtype.kind not in "iu":
+        raise ValueError(
+            f"cv must give rows as numbers from 0 to {n - 1}, or as a mask of {n}; got "
+            f"an array of the shape {given.shape} and the type {given.dtype}."
+        )
+    if given.min() < 0 or given.max() >= n:
+        wrong = given.min() if given.min() < 0 else given.max()
+        raise ValueError(f"cv must give rows from 0 to {n - 1}, got row {wrong}.")
+    return given.astype(np.int64)
 
 
 def _check_partition(made: Sequence[Fold], n: int) -> None:
+    for number, (train, test) in enumerate(made):
+        both = np.intersect1d(train, test)
+        if len(both):
+            raise ValueError(
+                "cv must not train on rows that it tests: what is scored then has been "
+                f"seen. Got row {both[0]} in both parts of fold {number}, and "
+                f"{len(both) - 1} more."
+            )
     tests = [test for _, test in made]
     counts = np.bincount(np.concatenate([*tests, np.empty(0, int)]), minlength=n)
     odd = np.flatnonzero(counts != 1)
@@ -136,7 +168,8 @@ def fit_learner(
     estimator: Any, X: Any, y: NDArray, weight: NDArray[np.float64] | None = None
 ) -> Any:
     """Return a clone, fitted; a frozen estimator stays as it is."""
-    return clone(estimator).fit(X, y, **_weight_arguments(estimator, weight))
+    with told_of_twins():
+        return clone(estimator).fit(X, y, **_weight_arguments(estimator, weight))
 
 
 def out_of_fold_logits(

@@ -18,7 +18,8 @@ from sklearn.utils.validation import check_array
 
 from ._fingerprint import data_digest
 from ._indicator import check_indicator
-from ._rows import Part, systematic_share
+from ._names import column_names, is_numbering, match_names, shown
+from ._rows import Names, Part, systematic_share
 from ._torch import find_device
 from .engine import NumpyEngine, TorchEngine, single_threaded_blas
 from .engine._base import RowEngine, drawn_rows
@@ -63,7 +64,12 @@ class SplitPlan:
 def checked_part(rows: Any, index: int) -> Part:
     """Check what a partition gave: X, Y, and weights or None."""
     try:
-        X, Y, weight = (*rows, None) if len(rows) == 2 else rows
+        names: Names
+        if len(rows) == 4:  # told beside plain arrays
+            X, Y, weight, names = rows
+        else:
+            X, Y, weight = (*rows, None) if len(rows) == 2 else rows
+            names = (column_names(X), column_names(Y))
         X = check_array(
             X,
             accept_sparse="csr",
@@ -82,9 +88,9 @@ def checked_part(rows: Any, index: int) -> Part:
     if isinstance(X, np.ndarray):
         X = np.ascontiguousarray(X)  # sums of other orders round differently
     if weight is None:
-        return Part(X, Y)
+        return Part(X, Y, None, names)
     used = weight > 0
-    return Part(X[used], Y[used], weight[used])
+    return Part(X[used], Y[used], weight[used], names)
 
 
 def _checked_weight(weight: Any, n_rows: int) -> NDArray[np.float64]:
@@ -128,6 +134,8 @@ class Survey:
         That the features of each part are made of.
     checksums : dict of int to int
         Of the partitions.
+    names : pair of list of str or None
+        Of features and labels, which all partitions that have names share.
     """
 
     n_rows: dict[str, int]
@@ -136,6 +144,7 @@ class Survey:
     moments: Moments | None
     n_numbers: dict[str, int] = field(default_factory=dict)
     checksums: dict[int, int] = field(default_factory=dict)
+    names: Names = (None, None)
 
     def __add__(self, other: Survey) -> Survey:
         if self.shape != other.shape:
@@ -152,7 +161,27 @@ class Survey:
             sum(known[1:], start=known[0]) if known else None,
             _added(self.n_numbers, other.n_numbers),
             self.checksums | other.checksums,
+            (
+                shared_names(self.names[0], other.names[0], "features"),
+                shared_names(self.names[1], other.names[1], "labels"),
+            ),
         )
+
+
+def shared_names(
+    one: list[str] | None, other: list[str] | None, what: str
+) -> list[str] | None:
+    """Return the names that two partitions share, or refuse them.
+
+    Rows of a partition are not changed here: columns in another order are refused.
+    """
+    if match_names(one, other, f"The {what} of a partition", "the others") is not None:
+        assert one is not None and other is not None
+        raise ValueError(
+            f"Partitions must have their {what} in the same order, got {shown(one)} in "
+            f"one and {shown(other)} in another."
+        )
+    return other if one is None or is_numbering(one) else one
 
 
 def _added(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
@@ -197,6 +226,7 @@ def survey_of(parts: Parts, index: int) -> Survey | None:
         None if train is None else _moments_of(train),
         {name: int(part.arrays[0].size) for name, part in parts.items()},
         {index: checksum_of(parts)},
+        some.names,
     )
 
 

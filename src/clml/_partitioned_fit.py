@@ -20,6 +20,7 @@ from ._courier import Courier
 from ._dask_inputs import delayed_partitions, is_dask
 from ._keeper import Keeper
 from ._memory import told_once
+from ._names import shown
 from ._network_fit import NetworkFit
 from ._partition_rows import (
     TRAIN,
@@ -30,6 +31,7 @@ from ._partition_rows import (
     digest_of,
     joined,
     sample_of,
+    shared_names,
     survey_of,
 )
 from ._partition_sources import ClusterPartitions, LocalPartitions, Partitions
@@ -108,7 +110,10 @@ def read_sources(X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any) -> 
         (train.label_names, judge.label_names, "labels"),
     ):
         if mine is not None and other is not None and mine != other:
-            raise ValueError(f"X_val must have the {what} of X in the same order.")
+            raise ValueError(
+                f"X_val must have the {what} of X in the same order, {shown(mine)}, "
+                f"got {shown(other)}."
+            )
     return Sources(
         train.sources + judge.sources,
         train.n_train,
@@ -393,7 +398,13 @@ def _learn_columns(clf: Any, given: Sources, survey: Survey, rows: FitRows) -> N
         clf.feature_names_in_ = np.asarray(given.feature_names, dtype=object)
     if given.label_names is not None:
         _check_count("labels", given.label_names, n_labels)
-    clf._fit_targets(np.zeros((1, n_labels), dtype=np.uint8), given.label_names)
+    told = (given.feature_names, given.label_names)
+    for of_all, of_each, what in zip(
+        told, survey.names, ("features", "labels"), strict=True
+    ):
+        shared_names(None if of_all is None else list(of_all), of_each, what)
+    label_names = survey.names[1] if given.label_names is None else given.label_names
+    clf._fit_targets(np.zeros((1, n_labels), dtype=np.uint8), label_names)
     if given.classes is not None:
         clf.classes_ = given.classes
     n_train = survey.n_rows[TRAIN]

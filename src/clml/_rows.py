@@ -14,14 +14,21 @@ from sklearn.utils.validation import _check_sample_weight
 from .datasets import iterative_split_indices
 from .losses import RowTargets
 
+#: Of features and labels; None where they have none.
+Names = tuple[list[str] | None, list[str] | None]
+
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Some rows: features (dense or CSR), indicator, and weights or None."""
+    """Some rows: features (dense or CSR), indicator, and weights or None.
+
+    One of many partitions has the names of its columns, too, if it came with them.
+    """
 
     X: Any
     Y: NDArray[np.uint8]
     weight: NDArray[np.float64] | None = None
+    names: Names = (None, None)
 
     @cached_property
     def targets(self) -> RowTargets:
@@ -47,7 +54,7 @@ class Part:
     def take(self, rows: NDArray[np.int64]) -> Part:
         """Return these rows alone."""
         weight = None if self.weight is None else self.weight[rows]
-        return Part(self.X[rows], self.Y[rows], weight)
+        return Part(self.X[rows], self.Y[rows], weight, self.names)
 
     def split(
         self, fraction: float, generator: np.random.Generator

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import _safe_indexing
+
+from ._names import label_names_of, match_names, shown
 
 _LEAST_PROBABILITY = 0.5 / 300
 
@@ -74,6 +79,83 @@ def label_logits(estimator: Any, X: Any, n_labels: int) -> NDArray[np.float64]:
     if not are_probabilities:
         return scores
     return logit(np.clip(scores, _LEAST_PROBABILITY, 1.0 - _LEAST_PROBABILITY))
+
+
+def check_same_labels(
+    estimator: Any, X: Any, classes: Any, names: Sequence[str]
+) -> None:
+    """Refuse a fitted estimator that does not predict these labels in this order.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+    X : features that it takes
+    classes : list of K arrays, or array of shape (2,)
+        Of an indicator, or of a 1-D y.
+    names : sequence of str
+        Of the labels. An estimator of this library knows those that it was fitted
+        on; others know their number and classes only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from clml._scores import check_same_labels
+    >>> X, y = np.array([[0.0], [1.0]]), np.array(["no", "yes"])
+    >>> near = KNeighborsClassifier(1).fit(X, y)
+    >>> check_same_labels(near, X, np.array(["no", "yes"]), ["label0"])
+    >>> check_same_labels(near, X, np.array([0, 1]), ["label0"])
+    Traceback (most recent call last):
+    ...
+    ValueError: KNeighborsClassifier was fitted on the classes ['no', 'yes'], and the \
+classes of y are [0, 1].
+    """
+    is_frozen = isinstance(estimator, FrozenEstimator)
+    kind = type(estimator.estimator if is_frozen else estimator).__name__
+    known = label_names_of(estimator)
+    if match_names(known, names, "y", f"the {kind} that was fitted before") is not None:
+        raise ValueError(
+            f"y must have its labels in the order that {kind} was fitted on, "
+            f"{shown(known or [])}, got {shown(list(names))}."
+        )
+    found = getattr(estimator, "classes_", None)
+    if found is None:  # which classifiers of scikit-learn all have
+        return
+    of_labels = list(found) if isinstance(found, list | tuple) else None
+    if isinstance(classes, list) and len(classes) > 1:
+        if of_labels is None and np.ndim(estimator.predict(_safe_indexing(X, [0]))) < 2:
+            raise ValueError(
+                f"{kind} was fitted on one column of the classes "
+                f"{np.asarray(found).tolist()}, and y has {len(classes)} labels."
+            )
+        n_labels = len(found)
+        if n_labels != len(classes):
+            raise ValueError(
+                f"{kind} was fitted on {n_labels} labels, and y has {len(classes)}."
+            )
+        for name, values in zip(names, of_labels or [], strict=False):
+            _check_zero_one(kind, f"the label {name!r}", values)
+        return
+    if of_labels is not None and len(of_labels) != 1:
+        raise ValueError(f"{kind} was fitted on {len(of_labels)} labels, and y has 1.")
+    values = np.asarray(found if of_labels is None else of_labels[0])
+    if isinstance(classes, list):
+        _check_zero_one(kind, f"the label {names[0]!r}", values)
+    elif values.tolist() != classes.tolist():
+        raise ValueError(
+            f"{kind} was fitted on the classes {values.tolist()}, and the classes of "
+            f"y are {classes.tolist()}."
+        )
+
+
+def _check_zero_one(kind: str, label: str, values: Any) -> None:
+    """Refuse classes of an indicator's column that are not 0 and 1."""
+    values = np.asarray(values).tolist()
+    if any(value not in (0, 1) for value in values):
+        raise ValueError(
+            f"{kind} was fitted on the classes {values} of {label}, and y is an "
+            "indicator of 0 and 1."
+        )
 
 
 def _answers(estimator: Any, X: Any, n_labels: int) -> tuple[NDArray[np.float64], bool]:

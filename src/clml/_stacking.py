@@ -104,7 +104,9 @@ class LebesgueStackingClassifier(_BaseComposition, MappedScoresClassifier):
         What to minimise, each in [0, 1]; see :func:`clml.losses.list_losses`.
     cv : int, splitter or iterable, default=5
         The folds whose scores the map is evolved on. A number is that of stratified
-        folds; anything else must put every row into exactly one test part.
+        folds; anything else must put every row into exactly one test part, and into
+        the training parts of the other folds alone. Copies of a row belong into the
+        same part: a fit warns where many are not.
     transform : {"weights", "affine", "average"}, default="weights"
         What the map may change: a weight for each learner and label, and biases; a
         scale and a bias for each label of the plain average; or nothing, which is the
@@ -115,7 +117,8 @@ class LebesgueStackingClassifier(_BaseComposition, MappedScoresClassifier):
         where shared weights and no shift may win too.
     prefit : bool, default=False
         Whether the learners are fitted already, on other rows: the rows given
-        evolve the map, and nothing is fitted again.
+        evolve the map, and nothing is fitted again. They must have been fitted on the
+        labels of y in their order, or on the classes of a 1-D y.
     max_epochs : int, default=120
         Generations of the search.
     population_size : int, default=64
@@ -165,7 +168,8 @@ class LebesgueStackingClassifier(_BaseComposition, MappedScoresClassifier):
         The same by name.
     front_ : ParetoFront
         Maps of which none is better than another in every loss, judged on the
-        out-of-fold scores. ``front_.theta`` is float64 and holds weights
+        out-of-fold scores, which also chose them: :class:`ParetoFront` says how much
+        too good these losses are. ``front_.theta`` is float64 and holds weights
         (M, K) of the learners' own scores, then a bias for each label.
     theta_ : float64 array
         The map that predicts.

@@ -32,7 +32,9 @@ class LebesgueTunedClassifier(MappedScoresClassifier):
         What to minimise, each in [0, 1]; see :func:`clml.losses.list_losses`.
     cv : int, splitter or iterable, default=5
         The folds whose scores the map is evolved on. A number is that of stratified
-        folds; anything else must put every row into exactly one test part.
+        folds; anything else must put every row into exactly one test part, and into
+        the training parts of the other folds alone. Copies of a row belong into the
+        same part: a fit warns where many are not.
     transform : {"affine", "bias", "mixing", "thresholds"}, default="affine"
         What the map may change of the logits: a scale and a bias for each label; a
         bias; biases and what each label adds to the others, K² numbers; or the
@@ -44,7 +46,8 @@ class LebesgueTunedClassifier(MappedScoresClassifier):
         where the untouched estimator may win too.
     prefit : bool, default=False
         Whether the estimator is fitted already, on other rows: the rows given
-        evolve the map, and nothing is fitted again.
+        evolve the map, and nothing is fitted again. It must have been fitted on the
+        labels of y in their order, or on the classes of a 1-D y.
     max_epochs : int, default=120
         Generations of the search.
     population_size : int, default=64
@@ -92,7 +95,8 @@ class LebesgueTunedClassifier(MappedScoresClassifier):
         Fitted on all rows.
     front_ : ParetoFront
         Maps of which none is better than another in every loss, judged on the
-        out-of-fold scores. ``front_.theta`` is float64 and holds a factor, then
+        out-of-fold scores, which also chose them: :class:`ParetoFront` says how much
+        too good these losses are. ``front_.theta`` is float64 and holds a factor, then
         a bias for each label; for "mixing" factors (K, K), then biases.
     theta_ : float64 array
         The map that predicts.

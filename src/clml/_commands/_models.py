@@ -261,8 +261,9 @@ def front(
 ) -> None:
     """List the models that training found, of which none is better in every loss.
 
-    Their losses are those on rows that training held out. --select marks the one that
-    a rule prefers; predict and evaluate take the same rules.
+    Their losses are those on rows that training held out but chose by: with few rows
+    they are too good, and evaluate on others tells. --select marks the one that a rule
+    prefers; predict and evaluate take the same rules.
 
     \b
     Examples:

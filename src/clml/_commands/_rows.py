@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from .._names import shown
 from ..datasets import iterative_split_indices
-from ..datasets._columns import shown, there_are
+from ..datasets._columns import there_are
 from ._data import Data, Source
 
 # The share of the rows that --part test stands for, as in the paper.
@@ -125,11 +126,9 @@ def match_labels(source: Source, data: Data, wanted: Sequence[str]) -> Data:
     A label of sparse rows that never occurs in a file is absent from all its rows.
     """
     names = data.label_names
-    generic = [f"label{k}" for k in range(len(wanted))]
-    if list(wanted) == names or (
-        # A model that was trained on arrays knows no names.
-        list(wanted) == generic and len(names) == len(wanted)
-    ):
+    # A model that was trained on arrays knows no names; but a file may have these.
+    generic = list(wanted) == [f"label{k}" for k in range(len(names))]
+    if list(wanted) == names or (generic and set(wanted) != set(names)):
         return replace(data, label_names=list(wanted))
     extra = [name for name in names if name not in set(wanted)]
     absent = [name for name in wanted if name not in set(names)]

@@ -92,8 +92,9 @@ _FIT_DOC = """Train the network.
             Row weights in the loss and in what judges epochs; rows of weight 0 are
             left out.
         X_val, y_val : like X and y, default=None
-            Validation rows; ``validation_fraction`` is then not used. A Pipeline does
-            not scale them, unless it is told to: ``transform_input=["X_val"]``.
+            Validation rows; ``validation_fraction`` is then not used. Labels of a
+            frame are found by their names, in any order. A Pipeline does not scale
+            rows, unless it is told to: ``transform_input=["X_val"]``.
 
         Returns
         -------

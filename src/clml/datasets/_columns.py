@@ -10,15 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._names import shown
 from ._attributes import NOMINAL, Attribute
 from ._files import PathLike, fail
 from ._table import Table
 
 # What frames call their row names where they store them as a column.
 _ROW_NAMES = re.compile(r"|__index_level_\d+__")
-
-# Names that an error shows of many.
-_MOST_SHOWN = 8
 
 
 @dataclass(frozen=True)
@@ -123,13 +121,6 @@ def check_names(path: PathLike, names: Sequence[str], line: int | None = None) -
                 line,
             )
         first[name] = number
-
-
-def shown(words: Sequence[str]) -> str:
-    """Return words as an error shows them: in brackets, the first few of many."""
-    more = len(words) - _MOST_SHOWN
-    first = ", ".join(repr(word[:80]) for word in words[:_MOST_SHOWN])
-    return f"[{first}, and {more:,} more]" if more > 0 else f"[{first}]"
 
 
 def there_are(names: Sequence[str], delimiter: str | None = None) -> str:

@@ -9,11 +9,12 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import Bunch
 
+from .._names import shown
 from ._assembly import bunch_of_table, code_columns
 from ._attributes import Attribute
 from ._bunch import column_names, make_bunch
 from ._coding import code_table
-from ._columns import check_names, choose_labels, shown, table_of_columns
+from ._columns import check_names, choose_labels, table_of_columns
 from ._csr import csr_of
 from ._frame_columns import (
     columns_of,

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._indicator import check_indicator
-from ._columns import check_names, choose_labels, shown
+from .._names import shown
+from ._columns import check_names, choose_labels
 from ._files import LARGEST_RATIO, SMALLEST_LIMIT, fail
 from ._parquet import _pyarrow
 from ._plain_rows import Rows, float_type

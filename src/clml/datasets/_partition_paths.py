@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ._columns import shown
+from .._names import shown
 from ._files import PathLike
 
 FORMATS = {

@@ -66,6 +66,7 @@ class RowPartitions:
         for field in ("feature_names", "label_names"):
             names = getattr(self, field)
             if names is not None:
+                check_names(field, [str(name) for name in names])
                 object.__setattr__(self, field, tuple(str(name) for name in names))
 
     def __len__(self) -> int:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from .._indicator import check_indicator
-from ._columns import shown
+from .._names import shown
 from ._files import PathLike, fail
 
 # Features (dense or CSR), indicator, and weights or None.

@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._names import shown
 from ._attributes import NOMINAL, Attribute, meaning, meanings
-from ._columns import number_of_text, shown, there_are, word_of_number
+from ._columns import number_of_text, there_are, word_of_number
 from ._files import PathLike, fail
 from ._table import Table
 

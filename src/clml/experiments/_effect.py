@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
+from .._names import match_names, row_names
 from ._ranks import FloatArray
 
 
@@ -18,6 +19,9 @@ def _samples(
 ) -> tuple[FloatArray, FloatArray]:
     a = np.asarray(first, dtype=np.float64)
     b = np.asarray(second, dtype=np.float64)
+    if paired and len(a) == len(b):  # rows of series are pairs by their names
+        order = match_names(row_names(first), row_names(second), "second", "first")
+        b = b if order is None else b[order]
     for name, values in (("first", a), ("second", b)):
         if values.ndim != 1 or not len(values) or not np.isfinite(values).all():
             raise ValueError(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._names import column_names, in_order
 from ._loss_set import LossSet
 from ._registry import get_losses
 from ._targets import RowTargets
@@ -25,7 +26,8 @@ def loss_values(
     Parameters
     ----------
     Y : array-like or sparse matrix of shape (n, K)
-        The true labels, 0 or 1.
+        The true labels, 0 or 1. Where Y and scores are frames with names, their
+        columns are matched by them.
     scores : array-like of shape (n, K) or (population, n, K)
         Logits, or any scores: a label is decided for when its score is above
         ``threshold``. A candidate with a NaN score has NaN losses.
@@ -52,6 +54,7 @@ def loss_values(
            [0.  , 0.25]])
     """
     targets = RowTargets.from_indicator(Y, sample_weight)
+    scores = in_order(scores, column_names(Y), "scores", "Y")
     population, single = _check_scores(scores, targets)
     if isinstance(threshold, bool) or not isinstance(threshold, Real):
         raise TypeError(f"threshold must be a number, got {threshold!r}.")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._names import column_names, in_order, label_names_of
 from ._probabilities import check_bins, check_probabilities
 from ._style import (
     COLOURS,
@@ -42,6 +43,7 @@ def calibration_curve(Y: ArrayLike, probabilities: ArrayLike, n_bins: int) -> Fl
     array([[0.2, 0.8],
            [0.5, 1. ]])
     """
+    probabilities = in_order(probabilities, column_names(Y), "probabilities", "Y")
     p = check_probabilities("probabilities", probabilities)
     relevant = np.asarray(Y, dtype=np.float64)
     if relevant.shape != p.shape:
@@ -139,12 +141,18 @@ class CalibrationCurvesDisplay:
         before : the same estimator fitted for one epoch, default=None
         n_bins : int, default=10
         """
-        return cls.from_probabilities(
-            Y,
-            estimator.predict_proba(X),
-            None if before is None else before.predict_proba(X),
-            n_bins=n_bins,
-        )
+        curves = [
+            None
+            if model is None
+            else calibration_curve(
+                in_order(Y, label_names_of(model), "Y", "what was fitted"),
+                model.predict_proba(X),
+                n_bins,
+            )
+            for model in (estimator, before)
+        ]
+        assert curves[0] is not None
+        return cls(curves[0], curves[1])
 
     @classmethod
     def from_artifact(cls, artifact: Mapping[str, NDArray]) -> CalibrationCurvesDisplay:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._names import in_order
 from ._style import COLOURS, Floats, check_numbers, new_figure, styled
 
 if TYPE_CHECKING:
@@ -138,6 +139,7 @@ class CriticalDifferenceDisplay:
         """
         from ..experiments import bonferroni_dunn, nemenyi
 
+        table = in_order(table, [str(name) for name in names], "table", "names")
         values = check_numbers("table", table, None, len(names))
         if control is None:
             found: Any = nemenyi(values, alpha=alpha)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._names import in_order
 from ._style import (
     COLOURS,
     GREY,
@@ -86,6 +87,7 @@ class FrontDisplay:
         n_losses = len(self.loss_names)
         if n_losses < 2:
             raise ValueError(f"loss_names must be at least 2, got {n_losses}.")
+        losses = in_order(losses, self.loss_names, "losses", "loss_names")
         self.losses: Floats = check_numbers("losses", losses, None, n_losses)
         if len(self.losses) == 0:
             raise ValueError("losses must have at least one member.")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._indicator import check_indicator
+from .._names import column_names
 from .._paths import PathLike
 from ..losses import get_losses, loss_values
 from ._page import build_page, write_page
@@ -30,7 +30,8 @@ def report_of(estimator: Any, path: PathLike, X: Any = None, Y: Any = None) -> P
         Where the HTML file goes. It needs no other file and no network.
     X, Y : array-like or sparse matrix, default=None
         Test rows and their labels: the page then shows the test losses of every member
-        of the front, and how well it finds each label.
+        of the front, and how well it finds each label. Labels of a frame are found by
+        their names, in any order.
 
     Returns
     -------
@@ -113,7 +114,7 @@ def estimator_data(estimator: Any, X: Any = None, Y: Any = None) -> dict[str, An
 def _judged(estimator: Any, X: Any, Y: Any) -> dict[str, Any]:
     """Return test losses and label counts of every member and of the default."""
     losses = get_losses(estimator.losses)
-    true = _indicator(estimator, Y)
+    true = estimator._encode_targets(Y, "Y", column_names(Y))
     front = estimator.front_
 
     def judge(model: Any) -> tuple[NDArray, NDArray, NDArray]:
@@ -140,20 +141,6 @@ def _judged(estimator: Any, X: Any, Y: Any) -> dict[str, Any]:
 
 def _n_rows(X: Any) -> int:
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
-
-
-def _indicator(estimator: Any, Y: Any) -> NDArray[np.uint8]:
-    """Return Y as an indicator (n, K), whatever form was fitted."""
-    if isinstance(estimator.classes_, list):
-        true = check_indicator(Y, "Y")
-    else:
-        true = (np.ravel(Y) == estimator.classes_[1]).astype(np.uint8)[:, None]
-    if true.shape[1] != estimator.n_labels_:
-        raise ValueError(
-            f"Y must have the {estimator.n_labels_} labels that were fitted, "
-            f"got {true.shape[1]}."
-        )
-    return true
 
 
 def _front(estimator: Any, counts: dict[str, Any]) -> dict[str, Any]:
