@@ -16,6 +16,7 @@ from sklearn.utils import Bunch
 
 from .._atomic import atomic_path, sweep_unfinished
 from .._csr_format import check_csr_parts
+from .._paths import open_regular
 from ._bunch import make_bunch
 from ._npz import read_arrays
 
@@ -137,7 +138,7 @@ def _from_arrays(arrays: dict[str, NDArray], source: str) -> Bunch:
 def recall(folder: Path, key: str, source: str) -> Bunch | None:
     """Return a stored copy, or None where there is none or it is damaged."""
     try:
-        with open(folder / f"{key}.npz", "rb") as stream:
+        with open_regular(folder / f"{key}.npz") as stream:
             # Copies are not compressed: nothing comes out that is not in the file.
             largest = os.fstat(stream.fileno()).st_size
             return _from_arrays(read_arrays(stream, largest), source)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+import os
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from .._paths import open_regular
 
 # Python's reader of other methods takes whatever memory the data ask for.
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -51,7 +55,7 @@ def read_arrays(file: Any, largest: int) -> dict[str, NDArray[Any]]:
     ValueError: 152 bytes of arrays are more than 100
     """
     try:
-        with zipfile.ZipFile(file) as archive:
+        with open_archive(file) as archive:
             members = archive.infolist()
             _check_members(members, largest)
             return {
@@ -62,6 +66,17 @@ def read_arrays(file: Any, largest: int) -> dict[str, NDArray[Any]]:
         raise
     except Exception as error:  # zipfile, zlib and numpy raise whatever they run into
         raise ValueError(f"{type(error).__name__}: {error}") from error
+
+
+@contextmanager
+def open_archive(file: Any) -> Iterator[zipfile.ZipFile]:
+    """Open a zip archive, of a path only if a regular file is there."""
+    if not isinstance(file, str | os.PathLike):
+        with zipfile.ZipFile(file) as archive:
+            yield archive
+        return
+    with open_regular(file) as opened, zipfile.ZipFile(opened) as archive:
+        yield archive
 
 
 def _check_members(members: Sequence[zipfile.ZipInfo], largest: int) -> None:

@@ -10,7 +10,7 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
-from .._paths import PathLike, fail
+from .._paths import PathLike, fail, open_regular
 from ..losses import get_losses
 from ._cell_data import DatasetSpec
 from ._methods import MethodSpec, as_json
@@ -258,7 +258,7 @@ def read_plan(path: PathLike) -> Plan:
     Plan(1 dataset, 2 methods, 3 splits, 1 seed: 6 jobs)
     """
     path = Path(path)
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         content = file.read(_LARGEST_FILE + 1)
     if len(content) > _LARGEST_FILE:
         raise fail(path, f"a plan has at most {_LARGEST_FILE:,} bytes.")

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._fingerprint import canonical
-from .._paths import PathLike, fail
+from .._paths import PathLike, fail, open_regular
 from ._cell_data import unpacked
 from ._results_check import check_plan, check_record, no_constant, planned
 from ._store import PLAN, RECORDS, read_lines
@@ -249,7 +249,7 @@ class Results:
 
 def _read_plan(path: Path) -> dict[str, Any]:
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             content = file.read(_LARGEST_PLAN + 1)
     except FileNotFoundError:
         raise FileNotFoundError(

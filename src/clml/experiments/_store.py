@@ -19,11 +19,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from .._atomic import atomic_path, atomic_texts, sync_folder
-from .._paths import fail
+from .._paths import fail, open_regular
 
 RECORDS, PLAN, ARTIFACTS, CLAIMS = "records.jsonl", "plan.json", "artifacts", "claims"
 _LONGEST_LINE = 2**20
 _LARGEST_FILE = 2**30
+# A link would have another file grow, wherever that is.
+_APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
 # Runners show this often that they are at a job still.
 BEAT_SECONDS = 20.0
 # A runner of another machine that has not for this long is gone.
@@ -35,7 +37,7 @@ Claim = Literal["mine", "finished", "taken"]
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """Hold the lock of a file; the system gives it back if the process dies."""
-    with path.open("ab") as file:
+    with open_regular(path, _APPEND) as file:
         try:
             import fcntl
         except ImportError:  # Windows
@@ -75,7 +77,7 @@ def read_lines(path: Path, offset: int = 0) -> tuple[list[dict[str, Any]], int]:
         Where a line begins.
     """
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             if os.fstat(file.fileno()).st_size > _LARGEST_FILE:
                 raise fail(path, f"records have at most {_LARGEST_FILE:,} bytes.")
             file.seek(offset)
@@ -293,7 +295,7 @@ class Store:
 def _append(path: Path, line: bytes, end: int) -> None:
     """Write a line after the last whole one, and wait until it is on the disk."""
     is_new = not path.exists()
-    with path.open("ab") as file:
+    with open_regular(path, _APPEND) as file:
         if file.tell() > end:
             file.truncate(end)
         file.write(line)
@@ -314,7 +316,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 def _read_claim(path: Path) -> dict[str, Any]:
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         content = file.read(10_000)
     try:
         owner = json.loads(content)
