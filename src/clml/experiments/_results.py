@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._fingerprint import canonical
+from .._json_text import check_json_size
 from .._paths import PathLike, fail, open_regular
 from ._cell_data import unpacked
 from ._results_check import check_plan, check_record, no_constant, planned
@@ -258,6 +259,7 @@ def _read_plan(path: Path) -> dict[str, Any]:
     if len(content) > _LARGEST_PLAN:
         raise fail(path, f"a plan has at most {_LARGEST_PLAN:,} bytes.")
     try:
+        check_json_size(content, len(content))
         plan = json.loads(content, parse_constant=no_constant)
     except (ValueError, RecursionError) as error:
         raise fail(path, f"expected a JSON object, {error}") from None

@@ -19,10 +19,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from .._atomic import atomic_path, atomic_texts, sync_folder
+from .._json_text import check_json_size
 from .._paths import fail, open_regular
 
 RECORDS, PLAN, ARTIFACTS, CLAIMS = "records.jsonl", "plan.json", "artifacts", "claims"
 _LONGEST_LINE = 2**20
+_LEAST_OF_RECORD = 2**16
 _LARGEST_FILE = 2**30
 # A link would have another file grow, wherever that is.
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
@@ -101,6 +103,8 @@ def _record_of(path: Path, line: bytes, number: int | None) -> dict[str, Any]:
     if len(line) > _LONGEST_LINE:
         raise fail(path, f"a record has at most {_LONGEST_LINE:,} bytes.", number)
     try:
+        # The records of a file are all kept.
+        check_json_size(line, len(line), least=_LEAST_OF_RECORD)
         record = json.loads(line, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         raise fail(path, f"expected a JSON object, {error}", number) from None
