@@ -194,17 +194,22 @@ def check_within(value: Any) -> None:
     # Imported here: it takes as long as all of this library.
     from ._trees import check_trees
 
+    nodes = []
     for node in objects_within(value):
+        nodes.append(node)
+        if hasattr(node, "__dict__"):
+            _check_object(node)
+        if isinstance(node, BaseEstimator):
+            settle(node)
+            check_estimator(node)
+    # Afterwards: what is checked here goes by what others hold.
+    for node in nodes:
         if isinstance(node, sp.csr_array | sp.csr_matrix):
             check_csr_parts(node.data, node.indices, node.indptr, node.shape)
         elif isinstance(node, _RANDOM):
             check_position(node)
-        elif hasattr(node, "__dict__"):
-            _check_object(node)
-            if isinstance(node, BaseEstimator):
-                settle(node)
-                check_estimator(node)
-                _check_own(node)
+        elif isinstance(node, BaseEstimator):
+            _check_own(node)
         check_trees(node)
 
 
