@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from clml import LebesgueTunedClassifier, ParetoFront
 from clml._multilabel import LabelClasses
-from clml.baselines import MLPRelevanceClassifier
+from clml.baselines import CLIFClassifier, MLPRelevanceClassifier
 from clml.baselines._mlknn import MLkNNClassifier
 from clml.baselines._mlp import MLPNetwork
 from clml.baselines._naive_bayes import GaussianNBChain, GaussianNBRelevance
@@ -469,4 +469,12 @@ def test_losses_of_candidates_may_be_undefined(fitted):
     check_fitted(model)
     model.front_.losses[0] = np.nan
     with pytest.raises(ValueError, match=r"front_\.losses holds NaN"):
+        check_fitted(model)
+
+
+def test_variances_of_a_network_are_not_negative(small_data):
+    model = CLIFClassifier(max_epochs=1, random_state=0).fit(*small_data)
+    check_fitted(model)
+    model.weights_["gin0.norm0.variance"][0] = -1
+    with pytest.raises(ValueError, match=r"variance'\] is negative"):
         check_fitted(model)

@@ -221,6 +221,40 @@ def test_attributes_that_hide_what_a_class_does(kind, name):
             check(estimator)
 
 
+def nested(depth, wrap):
+    estimator = CLMLClassifier()
+    for _ in range(depth):
+        estimator = wrap(estimator)
+    return estimator
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        make_pipeline,
+        BaggingClassifier,
+        LebesgueTunedClassifier,
+        lambda inner: LebesgueStackingClassifier([("a", inner), ("b", inner)]),
+    ],
+)
+def test_estimators_that_are_nested_too_deep(wrap, tmp_path):
+    """To show one would not end, nor to say what is wrong with it."""
+    learner = nested(3, wrap)
+    save(LebesgueTunedClassifier(learner), tmp_path / "model")
+    repr(load(tmp_path / "model"))
+    with pytest.raises(ValueError, match="nested too deep"):
+        check_within(nested(40, wrap))
+    with pytest.raises(ValueError, match="nested too deep"):
+        save(LebesgueTunedClassifier(nested(12, wrap)), tmp_path / "model")
+
+
+def test_an_estimator_that_holds_itself():
+    pipeline = make_pipeline(StandardScaler())
+    pipeline.steps.append(("again", pipeline))
+    with pytest.raises(ValueError, match="nested too deep"):
+        check_within(pipeline)
+
+
 def test_objects_of_ours_that_are_no_part_of_models(tmp_path):
     from clml.persistence._checkpoint import Checkpoint
 

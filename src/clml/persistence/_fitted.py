@@ -182,6 +182,12 @@ def _check_deep(estimator: Any, lengths: Mapping[str, int]) -> None:
             f"weights_[{name!r}] is not a float32 array of shape {shape}",
         )
         check_finite(f"weights_[{name!r}]", found)
+        # Of nodes that are standardised: its root is taken.
+        is_variance = name.endswith(".variance")
+        require(
+            not is_variance or bool((found >= 0).all()),
+            f"weights_[{name!r}] is negative",
+        )
 
 
 _FURTHER: Mapping[str, Callable[[Any, dict[str, int]], None]] = {

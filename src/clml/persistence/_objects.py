@@ -9,7 +9,7 @@ from .._machine import PLACES
 from .._multilabel import MultiLabelMixin
 from ._fitted import check_fitted
 from ._registry import DATACLASSES, ESTIMATORS, find_class
-from ._within import CALLBACKS, settle
+from ._within import CALLBACKS, check_nesting, settle
 
 # What scikit-learn keeps on an estimator for the next fit; it is code, not results.
 _OF_SCIKIT_LEARN = (*CALLBACKS, "_metadata_request")
@@ -43,6 +43,7 @@ def estimator_parts(estimator: Any) -> dict[str, dict[str, Any]]:
         parameters.pop(name, None)
     for name in attributes:
         _check_attribute_name(kind, name)
+    check_nesting(estimator)
     _check(estimator, attributes)
     return {"parameters": parameters, "attributes": attributes}
 
@@ -61,6 +62,7 @@ def build_estimator(
             raise ValueError(f"{attribute!r} is a parameter of {name}")
         _check_attribute_name(kind, attribute)
     estimator = _guard(name, kind, **parameters)
+    check_nesting(estimator)
     _guard(name, estimator._validate_params)
     settle(estimator)
     vars(estimator).update(attributes)

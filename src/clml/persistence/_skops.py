@@ -22,7 +22,12 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .._json_text import check_json_size
-from ._within import check_estimator, check_within, objects_within
+from ._within import (
+    check_estimator,
+    check_nesting,
+    check_within,
+    objects_within,
+)
 
 #: Packages whose classes are accepted.
 PACKAGES = ("clml", "numpy", "scipy", "sklearn")
@@ -123,6 +128,7 @@ def dump_foreign(value: Any) -> bytes:
     for node in objects_within(value):
         if isinstance(node, BaseEstimator):
             check_estimator(node)
+            check_nesting(node)
     return content
 
 

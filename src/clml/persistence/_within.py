@@ -8,6 +8,7 @@ hide their own methods.
 from __future__ import annotations
 
 import inspect
+import math
 import os
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -57,6 +58,8 @@ _FREE_TEXTS = {
     "token_pattern",
     "verbose_feature_names_out",
 }
+# How often a level of nested estimators is shown at most, and all of them together.
+_TIMES_SHOWN, _MOST_SHOWN = 6, 30_000
 # Attributes that say how many threads or processes there are to be.
 _THREADS = ("n_jobs", "n_threads", "_n_threads")
 # Parameters that hold names of other parameters, and values for them.
@@ -89,10 +92,46 @@ def settle(estimator: Any) -> None:
     """
     kind = type(estimator)
     parameters = vars(estimator)
-    for name in kind._get_param_names():
+    names = kind._get_param_names()
+    for name in names:
         if name in PLACES or not _may_be(kind, name, parameters.get(name)):
             parameters[name] = _default(kind, name)
+    for name in set(PLACES) - set(names):
+        parameters.pop(name, None)
     _limit_threads(parameters)
+
+
+def check_nesting(estimator: Any) -> None:
+    """Refuse estimators that are nested so deep that to show them would not end.
+
+    scikit-learn writes an inner one several times to see whether it is the default,
+    and does that on every level.
+
+    Parameters
+    ----------
+    estimator : estimator
+
+    Raises
+    ------
+    ValueError
+    """
+    costs: dict[int, float] = {}
+
+    def cost(value: Any) -> float:
+        if isinstance(value, dict):
+            value = list(value.values())
+        if isinstance(value, list | tuple):
+            return sum(map(cost, value))
+        if not isinstance(value, BaseEstimator):
+            return 0
+        if id(value) not in costs:
+            costs[id(value)] = math.inf  # of what holds itself
+            inner = [vars(value).get(name) for name in type(value)._get_param_names()]
+            costs[id(value)] = 1 + _TIMES_SHOWN * sum(map(cost, inner))
+        return costs[id(value)]
+
+    if cost(estimator) > _MOST_SHOWN:
+        raise ValueError("its estimators are nested too deep")
 
 
 def check_estimator(estimator: Any) -> None:
@@ -202,6 +241,7 @@ def check_within(value: Any) -> None:
         if isinstance(node, BaseEstimator):
             settle(node)
             check_estimator(node)
+            check_nesting(node)
     # Afterwards: what is checked here goes by what others hold.
     for node in nodes:
         if isinstance(node, sp.csr_array | sp.csr_matrix):
