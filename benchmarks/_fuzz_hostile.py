@@ -96,7 +96,8 @@ def _own_tower(state: Any, generator: Generator) -> None:
     node = state["content"]
     first = len(_estimators(node)) + sum(n.get("type") == "skops" for n in _nodes(node))
     width = int(generator.integers(1, 12))
-    for level in range(int(generator.integers(1, 12))):
+    # Mostly low: what may still be loaded is shown, which takes its time.
+    for level in range(min(int(generator.geometric(0.4)), 12)):
         again = {"type": "same", "value": first - 1 + level}
         held = [node, *[again] * (width - 1)]
         node = {
