@@ -19,13 +19,17 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
-from sklearn.utils import all_estimators
+from sklearn.utils import Bunch, all_estimators
 
 import clml
 from clml import CLMLClassifier, LebesgueStackingClassifier, LebesgueTunedClassifier
 from clml._machine import PLACES
 from clml._scale_columns import ScaleNonIndicators
-from clml.baselines import MLkNNClassifier, MLPRelevanceClassifier
+from clml.baselines import (
+    GaussianNBRelevance,
+    MLkNNClassifier,
+    MLPRelevanceClassifier,
+)
 from clml.persistence import _within, load, save
 from clml.persistence._skops import dump_foreign, load_foreign
 from clml.persistence._within import check_estimator, check_within, settle
@@ -246,6 +250,26 @@ def test_estimators_that_are_nested_too_deep(wrap, tmp_path):
         check_within(nested(40, wrap))
     with pytest.raises(ValueError, match="nested too deep"):
         save(LebesgueTunedClassifier(nested(12, wrap)), tmp_path / "model")
+
+
+def test_a_tower_of_fitted_stacks(small_data, tmp_path):
+    """Each predicts with eight times the one below it."""
+    X, Y = small_data
+    learners = [(f"n{i}", GaussianNBRelevance()) for i in range(8)]
+    model = LebesgueStackingClassifier(learners, max_epochs=2, cv=2, shrinkage=1.0)
+    model.fit(X, Y)
+    save(model, tmp_path / "model")
+    assert np.array_equal(load(tmp_path / "model").predict(X), model.predict(X))
+    for _ in range(20):
+        held, model = [model] * 8, copy.copy(model)
+        model.estimators_ = held
+        model.named_estimators_ = Bunch(
+            **{f"n{i}": each for i, each in enumerate(held)}
+        )
+    save(model, tmp_path / "model")
+    assert (tmp_path / "model").stat().st_size < 2**20
+    with pytest.raises(ValueError, match=r"its \d+ objects are held [\d,]+ times"):
+        load(tmp_path / "model")
 
 
 def test_an_estimator_that_holds_itself():
