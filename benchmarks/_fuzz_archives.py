@@ -52,7 +52,7 @@ def zipped(
     return stream.getvalue()
 
 
-def _sealed(members: Members, sound: Members, comment: bytes) -> tuple[Members, bytes]:
+def resealed(members: Members, sound: Members, comment: bytes) -> tuple[Members, bytes]:
     """Return members and comment with SHA-256 of what was changed put right.
 
     Wherever the digest of a sound member is written, the digest of what has taken its
@@ -64,17 +64,17 @@ def _sealed(members: Members, sound: Members, comment: bytes) -> tuple[Members, 
         for name, content in sound
         if name in new and new[name] != content
     ]
-    resealed = []
+    changed_members = []
     for name, content in members:
         if name.endswith(".json"):
             for before, after in changed:
                 content = content.replace(before, after)
-        resealed.append((name, content))
-    new = dict(resealed)
+        changed_members.append((name, content))
+    new = dict(changed_members)
     for name, content in sound:
         if name in new:
             comment = comment.replace(_digest(content), _digest(new[name]))
-    return resealed, comment
+    return changed_members, comment
 
 
 def _digest(content: bytes) -> bytes:
@@ -185,7 +185,7 @@ def damaged_archive(
         change = _change_members if generator.random() < 0.15 else _change_content
         change(members, donor, generator)
     if generator.random() < 0.95:
-        members, comment = _sealed(members, sound, comment)
+        members, comment = resealed(members, sound, comment)
     else:
         comment = damaged(comment, [comment], generator)[: 2**16 - 1]
     method = zipfile.ZIP_STORED

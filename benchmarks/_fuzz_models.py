@@ -25,7 +25,8 @@ def small_data() -> tuple[Any, Any]:
     )
 
 
-def _classifiers() -> Iterator[Any]:
+def classifiers() -> Iterator[Any]:
+    """Yield one of every search, and one that is not fitted."""
     from clml import CLMLClassifier
 
     X, Y = small_data()
@@ -40,7 +41,8 @@ def _classifiers() -> Iterator[Any]:
     yield CLMLClassifier()
 
 
-def _baselines() -> Iterator[Any]:
+def baselines() -> Iterator[Any]:
+    """Yield those that are no networks."""
     from clml.baselines import GaussianNBChain, GaussianNBRelevance, MLkNNClassifier
 
     X, Y = small_data()
@@ -50,33 +52,45 @@ def _baselines() -> Iterator[Any]:
     yield GaussianNBRelevance().fit(X, Y)
 
 
-def _deep_baselines() -> Iterator[Any]:
-    from clml import baselines
+def deep_baselines() -> Iterator[Any]:
+    """Yield the networks."""
+    import clml.baselines
 
     X, Y = small_data()
     for name in ("C2AE", "CLIF", "DELA", "MLPRelevance"):
-        kind = getattr(baselines, f"{name}Classifier")
+        kind = getattr(clml.baselines, f"{name}Classifier")
         yield kind(max_epochs=1, random_state=0).fit(X, Y)
 
 
-def _tuned() -> Iterator[Any]:
+def tuned() -> Iterator[Any]:
     """Yield what holds learners of its own and, as skops writes them, of others."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.multiclass import OneVsRestClassifier
 
     from clml import LebesgueStackingClassifier, LebesgueTunedClassifier
-    from clml.baselines import GaussianNBRelevance, MLkNNClassifier
+    from clml.baselines import GaussianNBRelevance
 
     X, Y = small_data()
     small = {"max_epochs": 2, "cv": 2, "random_state": 0, "shrinkage": 1.0}
     linear = OneVsRestClassifier(LogisticRegression())
     yield LebesgueTunedClassifier(linear, **small).fit(X, Y)
-    yield LebesgueTunedClassifier(MLkNNClassifier(n_neighbors=2), **small).fit(X, Y)
+    yield from own_tuned()
     learners = [("naive", GaussianNBRelevance()), ("linear", linear)]
     yield LebesgueStackingClassifier(learners, **small).fit(X, Y)
 
 
-def _forests() -> Iterator[Any]:
+def own_tuned() -> Iterator[Any]:
+    """Yield one that is tuned and holds nothing of others."""
+    from clml import LebesgueTunedClassifier
+    from clml.baselines import MLkNNClassifier
+
+    small = {"max_epochs": 2, "cv": 2, "random_state": 0, "shrinkage": 1.0}
+    near = MLkNNClassifier(n_neighbors=2)
+    yield LebesgueTunedClassifier(near, **small).fit(*small_data())
+
+
+def forests() -> Iterator[Any]:
+    """Yield a tuned forest."""
     from sklearn.ensemble import RandomForestClassifier
 
     from clml import LebesgueTunedClassifier
@@ -90,7 +104,7 @@ def _of_skops() -> list[bytes]:
     """Return files as the command line wrote them before it had one format."""
     import skops.io
 
-    return [skops.io.dumps(model) for model in (*_tuned(), *_forests())]
+    return [skops.io.dumps(model) for model in (*tuned(), *forests())]
 
 
 def _of_the_first_version() -> list[bytes]:
@@ -98,7 +112,8 @@ def _of_the_first_version() -> list[bytes]:
     return [path.read_bytes() for path in sorted(folder.glob("*-1.clml"))]
 
 
-def _saved(models: Callable[[], Iterator[Any]]) -> list[bytes]:
+def saved(models: Callable[[], Iterator[Any]]) -> list[bytes]:
+    """Return the files of models."""
     from clml.persistence import save
 
     return [_written(partial(save, model)) for model in models()]
@@ -113,6 +128,12 @@ def _written(write: Callable[[Path], Any]) -> bytes:
 
 def use(model: Any, path: Path) -> None:
     """Have a model predict; what it refuses is refused in the name of its file."""
+    for _ in predicted(model, path):
+        pass
+
+
+def predicted(model: Any, path: Path) -> Iterator[Any]:
+    """Yield what a model predicts, in every way that it can."""
     n_features = getattr(model, "n_features_in_", None)
     if n_features is None:
         repr(model)
@@ -124,12 +145,12 @@ def use(model: Any, path: Path) -> None:
         X = sp.csr_array((3, n_features))
     # Names would only be compared with those of frames.
     vars(model).pop("feature_names_in_", None)
-    try:
-        for method in ("decision_function", "predict_proba", "predict"):
-            if hasattr(model, method):
-                getattr(model, method)(X)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
+    for method in ("decision_function", "predict_proba", "predict"):
+        if hasattr(model, method):
+            try:
+                yield getattr(model, method)(X)
+            except ValueError as error:
+                raise ValueError(f"{path}: {error}") from error
 
 
 def _load_and_use(path: Path) -> None:
@@ -161,16 +182,16 @@ def model_readers() -> list[Reader]:
     def reader(
         name: str, models: Callable[[], Iterator[Any]], read: Callable[[Path], None]
     ) -> Reader:
-        return Reader(name, ".clml", partial(_saved, models), read, damaged_archive)
+        return Reader(name, ".clml", partial(saved, models), read, damaged_archive)
 
     old, skops = _of_the_first_version, _of_skops
     learners = _load_and_use_learners
     return [
-        reader("models", _classifiers, _load_and_use),
+        reader("models", classifiers, _load_and_use),
         Reader("models of version 1", ".clml", old, _load_and_use, damaged_archive),
-        reader("models of baselines", _baselines, _load_and_use),
-        reader("models of deep baselines", _deep_baselines, _load_and_use),
-        reader("tuned models", _tuned, learners),
-        reader("tuned forests", _forests, learners),
+        reader("models of baselines", baselines, _load_and_use),
+        reader("models of deep baselines", deep_baselines, _load_and_use),
+        reader("tuned models", tuned, learners),
+        reader("tuned forests", forests, learners),
         Reader("skops files", ".skops", skops, learners, damaged_archive),
     ]

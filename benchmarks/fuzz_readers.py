@@ -13,8 +13,9 @@ input is kept, and the script ends with status 1.
 Inputs are made of sound files: bits flipped, spans inserted, removed, repeated and
 spliced, numbers replaced by extreme ones; and with knowledge of the format: members of
 archives, their headers and sizes, JSON, arrays, with all checksums put right
-afterwards, since these would otherwise refuse everything. An input depends on the
-reader, the seed and its number alone.
+afterwards, since these would otherwise refuse everything. Others are sound and mean
+harm (``_fuzz_hostile.py``): what they name, hold too often or count wrongly must not
+come out. An input depends on the reader, the seed and its number alone.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from pathlib import Path
 from _fuzz_children import run_in_children, serve
 from _fuzz_data import data_readers
 from _fuzz_experiments import experiment_readers
+from _fuzz_hostile import hostile_readers
 from _fuzz_models import model_readers
 from _fuzz_run import Reader, Tally
 from _fuzz_states import state_readers
@@ -41,6 +43,7 @@ def readers() -> dict[str, Reader]:
         *state_readers(),
         *data_readers(),
         *experiment_readers(),
+        *hostile_readers(),
     ]
     return {reader.name: reader for reader in found}
 

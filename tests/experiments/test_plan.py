@@ -160,3 +160,43 @@ def test_numbers_of_an_ablation_are_those_of_json():
     )
     json.dumps(plan.as_dict(), allow_nan=False)
     assert plan.ablation["values"] == [0.5, {"float": "inf"}]
+
+
+PLACES = {
+    "own": 'settings = {client = "tcp://127.0.0.1:1"}',
+    "folder": 'settings = {checkpoint = "/somewhere"}',
+    "inner": 'settings = {a = [{class = "x:Y", settings = {memory = "/somewhere"}}]}',
+    "grid": 'settings = {param_grid = {clf__client = ["tcp://127.0.0.1:1"]}}',
+}
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_a_file_names_no_places(name, tmp_path):
+    """A fit would send rows to a cluster of whoever wrote it."""
+    path = tmp_path / "plan.toml"
+    path.write_text(f'datasets = ["synthetic"]\n[methods.CLML]\n{PLACES[name]}\n')
+    message = r"plan\.toml: methods\.CLML\.settings must not name a folder or a cluster"
+    with pytest.raises(ValueError, match=message):
+        read_plan(path)
+
+
+def test_an_ablation_names_no_places(tmp_path):
+    path = tmp_path / "plan.toml"
+    path.write_text(
+        'datasets = ["synthetic"]\nmethods = ["CLML"]\n[ablation]\nmethod = "CLML"\n'
+        'setting = "client"\nvalues = ["tcp://127.0.0.1:1"]\ndatasets = ["synthetic"]\n'
+    )
+    with pytest.raises(ValueError, match="must not name a folder or a cluster"):
+        read_plan(path)
+
+
+def test_a_method_may_have_the_name_of_a_place(tmp_path):
+    path = tmp_path / "plan.toml"
+    path.write_text('datasets = ["synthetic"]\n[methods.client]\nestimator = "MLkNN"\n')
+    assert [method.name for method in read_plan(path).methods] == ["client"]
+
+
+def test_whoever_writes_python_names_what_he_likes():
+    settings = {"checkpoint": "/somewhere"}
+    plan = Plan(["synthetic"], {"CLML": {"settings": settings}})
+    assert plan.methods[0].settings["checkpoint"] == "/somewhere"

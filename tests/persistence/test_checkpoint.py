@@ -299,3 +299,14 @@ def test_a_folder_that_cannot_be_written_to(tmp_path, monkeypatch):
         monkeypatch.setattr(os, "access", lambda path, mode: False)
     with pytest.raises(PermissionError, match="checkpoint must be a folder that can"):
         checkpoint(folder)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names")
+def test_a_pipe_is_passed_over_and_not_waited_for(tmp_path):
+    Checkpoint(tmp_path, 0, IDENTITY).offer(lambda: 1)
+    os.mkfifo(tmp_path / "checkpoint-0000000002.clml")
+    with pytest.warns(UserWarning, match=r"number 1: .*regular file, got a pipe"):
+        assert Checkpoint(tmp_path, 0, IDENTITY).newest() == 1
+    (tmp_path / "checkpoint-0000000001.clml").unlink()
+    with pytest.raises(ValueError, match=r"no state that can be read.*got a pipe"):
+        Checkpoint(tmp_path, 0, IDENTITY).newest()

@@ -1,6 +1,8 @@
 """The archive: whole or not at all, and nothing but what belongs in it."""
 
+import hashlib
 import os
+import tracemalloc
 import zipfile
 
 import numpy as np
@@ -150,3 +152,32 @@ def test_members_larger_than_the_file(write_zip):
     path.write_bytes(first + directory)
     with open(path, "rb") as file, pytest.raises(ValueError, match="larger than"):
         Container(file)
+
+
+def test_json_that_would_take_much_more_memory_than_its_text(write_zip):
+    """It is refused before it is parsed."""
+    text = b'{"format": [' + b"[]," * 10**6 + b"0]}"
+    digest = hashlib.sha256(text).hexdigest()
+    path = write_zip(
+        {"state.json": text}, comment=f"sha256 of state.json: {digest}".encode()
+    )
+    tracemalloc.start()
+    try:
+        with open(path, "rb") as file, pytest.raises(ValueError, match="would take"):
+            Container(file).state()
+        assert tracemalloc.get_traced_memory()[1] < 10e6
+    finally:
+        tracemalloc.stop()
+
+
+def test_what_is_written_can_be_read(tmp_path):
+    """Names of very many labels; and what could not be read is not written."""
+    path = tmp_path / "file"
+    names = [f"label number {i}" for i in range(300_000)]
+    write_container(path, {"names": names}, [])
+    with open(path, "rb") as file:
+        assert Container(file).state() == {"names": names}
+    with pytest.raises(ValueError, match="its JSON would take"):
+        write_container(path, {"lists": [[]] * 10**6}, [])
+    with open(path, "rb") as file:
+        assert Container(file).state() == {"names": names}

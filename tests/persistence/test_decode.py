@@ -126,3 +126,13 @@ def test_depth_is_bounded():
     with pytest.raises(ValueError, match="nested more than 50 deep"):
         Decoder(take).decode(node)
     Decoder(take).decode(node[0])
+
+
+def test_estimators_that_are_held_too_often():
+    """A small file would have predictions that never end."""
+    value = {"class": "GaussianNB", "parameters": [], "attributes": []}
+    node, same = {"type": "estimator", "value": value}, {"type": "same", "value": 0}
+    decoded = Decoder([].pop).decode([node, *[same] * 500])
+    assert len({id(each) for each in decoded}) == 1
+    with pytest.raises(ValueError, match="its 1 objects are held 1,033 times"):
+        Decoder([].pop).decode([node, *[same] * 2000])

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from clml import ParetoFront
+from clml import LebesgueTunedClassifier, ParetoFront
 from clml._multilabel import LabelClasses
-from clml.baselines import MLPRelevanceClassifier
+from clml.baselines import CLIFClassifier, MLPRelevanceClassifier
 from clml.baselines._mlknn import MLkNNClassifier
 from clml.baselines._mlp import MLPNetwork
 from clml.baselines._naive_bayes import GaussianNBChain, GaussianNBRelevance
@@ -344,4 +344,137 @@ def test_maps_do_not_pass_for_networks(fitted):
     model = copy.copy(fitted)
     changed(front_=front_of(8))(model)
     with pytest.raises(ValueError, match=r"front_\.theta has shape"):
+        check_fitted(model)
+
+
+# --- numbers that would predict nonsense -----------------------------------------
+
+
+def first_of(array):
+    """Set the first number of an array that an estimator holds."""
+
+    def change(model, value):
+        found = array(model)
+        (found.data if sp.issparse(found) else found).flat[0] = value
+
+    return change
+
+
+def number(name):
+    return lambda model, value: setattr(model, name, value)
+
+
+def temperature_of(name):
+    def change(model, value):
+        weights, _ = model._alternatives[name]
+        model._alternatives[name] = (weights, value)
+
+    return change
+
+
+NUMBERS = {
+    "CLMLClassifier": {
+        "theta_": first_of(lambda m: m.theta_),
+        "front_.theta": first_of(lambda m: m.front_.theta),
+        "scaling_.mean": first_of(lambda m: m.scaling_.mean),
+        "scaling_.scale": first_of(lambda m: m.scaling_.scale),
+        "weights of final": first_of(lambda m: m._alternatives["final"][0]),
+        "temperature of mean": temperature_of("mean"),
+        "temperature_": number("temperature_"),
+        "front_.temperature": first_of(lambda m: m.front_.temperature),
+    },
+    "members": {
+        "networks_": first_of(lambda m: m.networks_),
+        "theta_": first_of(lambda m: m.theta_),
+        "front_.theta": first_of(lambda m: m.front_.theta),
+        "shift_": number("shift_"),
+        "shrinkage_": number("shrinkage_"),
+        "temperature_": number("temperature_"),
+    },
+    "LebesgueTunedClassifier": {
+        "theta_": first_of(lambda m: m.theta_),
+        "front_.theta": first_of(lambda m: m.front_.theta),
+        "shift_": number("shift_"),
+        "temperature_": number("temperature_"),
+    },
+    "GaussianNBRelevance": {
+        "theta_": first_of(lambda m: m.estimators_[0].theta_),
+        "var_": first_of(lambda m: m.estimators_[0].var_),
+        "class_prior_": first_of(lambda m: m.estimators_[0].class_prior_),
+    },
+    "MLkNNClassifier": {
+        "training_rows_": first_of(lambda m: m.training_rows_),
+        "log_odds_": first_of(lambda m: m.log_odds_),
+        "joint_": first_of(lambda m: m.joint_),
+    },
+    "MLPRelevanceClassifier": {
+        "hidden0.bias": first_of(lambda m: m.weights_["hidden0.bias"]),
+    },
+}
+POSITIVE = {
+    "scaling_.scale",
+    "temperature of mean",
+    "temperature_",
+    "front_.temperature",
+    "var_",
+    "class_prior_",
+}
+PLACES = [(kind, name) for kind, names in NUMBERS.items() for name in names]
+
+
+@pytest.fixture(scope="module")
+def all_models(models, fitted_members, small_data):
+    tuned = LebesgueTunedClassifier(
+        MLkNNClassifier(n_neighbors=3), max_epochs=2, cv=2, shrinkage=1.0
+    ).fit(*small_data)
+    return {
+        **models,
+        "members": fitted_members,
+        "LebesgueTunedClassifier": tuned,
+    }
+
+
+@pytest.mark.parametrize(("kind", "name"), PLACES)
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 0.0, -1.0])
+def test_numbers_that_are_none(kind, name, value, all_models):
+    model = copy.deepcopy(all_models[kind])
+    NUMBERS[kind][name](model, value)
+    if np.isfinite(value) and name not in POSITIVE:
+        check_fitted(model)
+        return
+    with pytest.raises(ValueError, match=f"{name}.* is not (finite|positive)"):
+        check_fitted(model)
+
+
+def test_sparse_rows_are_finite_too(small_data):
+    model = MLkNNClassifier(n_neighbors=3).fit(
+        sp.csr_array(small_data[0]), small_data[1]
+    )
+    check_fitted(model)
+    model.training_rows_.data[0] = np.nan
+    with pytest.raises(ValueError, match="training_rows_ is not finite"):
+        check_fitted(model)
+
+
+def test_an_integer_beyond_all_floats(fitted):
+    model = copy.copy(fitted)
+    model.temperature_ = 10**400
+    with pytest.raises(ValueError, match="temperature_ is not finite"):
+        check_fitted(model)
+
+
+def test_losses_of_candidates_may_be_undefined(fitted):
+    model = copy.deepcopy(fitted)
+    model.archive_losses_[0] = np.nan
+    check_fitted(model)
+    model.front_.losses[0] = np.nan
+    with pytest.raises(ValueError, match=r"front_\.losses holds NaN"):
+        check_fitted(model)
+
+
+def test_variances_of_a_network_are_not_negative(small_data):
+    model = CLIFClassifier(max_epochs=1, random_state=0).fit(*small_data)
+    check_fitted(model)
+    model.weights_["gin0.norm0.variance"][0] = -1
+    with pytest.raises(ValueError, match=r"variance'\] is negative"):
         check_fitted(model)

@@ -10,7 +10,7 @@ import zipfile
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import RandomForestClassifier, VotingClassifier
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
@@ -20,9 +20,10 @@ from sklearn.preprocessing import StandardScaler
 
 from clml import CLMLClassifier, LebesgueTunedClassifier
 from clml.baselines import GaussianNBRelevance, MLkNNClassifier
-from clml.persistence import load
+from clml.persistence import _skops, load
 from clml.persistence._skops import (
     UntrustedTypesError,
+    count_ways,
     dump_foreign,
     is_acceptable,
     is_foreign,
@@ -200,7 +201,7 @@ OBJECTS = huge_array("(1,)").replace(b"<f8", b"|O8") + bytes(8)
 BOMBS = {
     "schema": (
         lambda: deflated({"schema.json": spaces()}),
-        "schema.json has more than",
+        "it would take 68,157,440 bytes, more than 67,108,864",
     ),
     "member": (
         lambda: deflated({"schema.json": "{}", "a": spaces()}),
@@ -304,7 +305,147 @@ def test_nothing_that_is_accepted_does_anything_when_it_is_thrown_away():
     assert found > 100
 
 
-def test_a_folder_of_checkpoints_does_not_travel_inside():
-    inner = CLMLClassifier(checkpoint="/somewhere")
-    found = load_foreign(dump_foreign(make_pipeline(StandardScaler(), inner)))
-    assert found[-1].checkpoint is None
+# --- what would run, or run for ever ---------------------------------------------
+
+
+def object_node(number, content, kind=KNeighborsClassifier, **entries):
+    return {
+        "__class__": kind.__name__,
+        "__module__": kind.__module__,
+        "__loader__": "ObjectNode",
+        "__id__": number,
+        "content": {
+            "__class__": "dict",
+            "__module__": "builtins",
+            "__loader__": "DictNode",
+            "key_types": {
+                "__class__": "list",
+                "__module__": "builtins",
+                "__loader__": "ListNode",
+                "content": [],
+            },
+            "content": content,
+        },
+        **entries,
+    }
+
+
+def schema_of(node):
+    return archive_of({"schema.json": json.dumps({**node, "protocol": 2})})
+
+
+def towers(depth, width, mention):
+    """Return an object that holds another one often, and so on."""
+    node = object_node(depth + 1, {})
+    for number in range(depth, 0, -1):
+        again = [mention(number + 1) for _ in range(width - 1)]
+        held = {str(place): each for place, each in enumerate([node, *again])}
+        node = object_node(number, held)
+    return schema_of(node)
+
+
+MENTIONS = {
+    "number": lambda number: {"__id__": number},
+    "cached": lambda number: {
+        "__class__": None,
+        "__module__": None,
+        "__loader__": "CachedNode",
+        "__id__": number,
+    },
+    "stub": lambda number: object_node(number, {}),
+}
+
+
+@pytest.mark.parametrize("mention", MENTIONS)
+def test_an_object_that_is_held_without_number(mention):
+    """What predicts, and skops itself, would go every way to it."""
+    content = towers(22, 8, MENTIONS[mention])
+    assert len(content) < 500_000
+    with pytest.raises(ValueError, match=r"objects are held [\d,]{20,} times"):
+        load_foreign(content)
+    with pytest.raises(ValueError, match="objects are held"):
+        strangers_within(content)
+
+
+def test_definitions_may_come_after_mentions():
+    """skops goes another way through a file than its text does."""
+    inner = object_node(7, {str(i): {"__id__": 8} for i in range(400)})
+    inner["content"]["content"]["0"] = object_node(8, {})
+    content = {str(i): {"__id__": 7} for i in range(400)}
+    outer = object_node(1, content)
+    outer["content"]["key_types"]["content"] = [inner]
+    assert count_ways(outer)[1] > 400 * 400
+
+
+def test_objects_that_hold_themselves():
+    content = schema_of(object_node(1, {"a": {"__id__": 1}}))
+    with pytest.raises(ValueError, match="what skops wrote is damaged"):
+        load_foreign(content)
+
+
+def test_learners_that_are_held_a_few_times(small_data):
+    X, Y = small_data
+    near = KNeighborsClassifier(3).fit(X, Y[:, 0])
+    deep = VotingClassifier([(f"n{i}", near) for i in range(8)]).fit(X, Y[:, 0])
+    deep.estimators_ = [near] * 8
+    deep.more_ = [near] * 20
+    found = load_foreign(dump_foreign(deep))
+    assert found.estimators_[0] is found.estimators_[7]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("clml.persistence._checkpoint.Checkpoint", ["FOLDER", 0, {}]),
+        ("clml.experiments._store.Store", ["FOLDER"]),
+        ("sklearn.tree.DecisionTreeClassifier", []),
+    ],
+)
+def test_no_class_is_called(name, arguments, tmp_path):
+    """One of ours would make a folder."""
+    folder = tmp_path / "made"
+    module, _, kind = name.rpartition(".")
+    values = [
+        {
+            "__class__": "str",
+            "__module__": "builtins",
+            "__loader__": "JsonNode",
+            "content": json.dumps(str(folder) if value == "FOLDER" else value),
+        }
+        for value in arguments
+    ]
+    listed = {"__class__": "tuple", "__module__": "builtins", "__loader__": "TupleNode"}
+    for node in (
+        {
+            "__loader__": "ConstructorFromReduceNode",
+            "content": {**listed, "content": values},
+        },
+        {"__loader__": "ListNode", "content": values},
+        {"__loader__": "SetNode", "content": values},
+    ):
+        node |= {"__class__": kind, "__module__": module}
+        with pytest.raises(UntrustedTypesError, match=kind):
+            load_foreign(schema_of(node))
+    assert not folder.exists()
+
+
+def test_too_many_types():
+    held = {
+        str(i): object_node(i + 2, {}, __class__=f"Kind{i}", __module__="sklearn.tree")
+        for i in range(201)
+    }
+    with pytest.raises(ValueError, match="it is made of 201 types"):
+        load_foreign(schema_of(object_node(1, held)))
+
+
+def test_what_could_not_be_read_is_not_written(monkeypatch):
+    monkeypatch.setattr(_skops, "_LONGEST_SCHEMA", 100)
+    with pytest.raises(ValueError, match=r"schema\.json has more than 100 bytes"):
+        dump_foreign(LogisticRegression())
+
+
+def test_the_places_of_learners_do_not_travel():
+    inner = CLMLClassifier(checkpoint="/somewhere", client="tcp://127.0.0.1:1")
+    pipeline = make_pipeline(StandardScaler(), inner, memory="/somewhere")
+    found = load_foreign(dump_foreign(pipeline))
+    assert found[-1].checkpoint is found[-1].client is found.memory is None

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from .._paths import open_regular
 from ._support import say
 
 # Everything else of the library is imported where it is used: `clml --help` imports
@@ -165,7 +166,8 @@ def parse_labels(text: str | None) -> LabelChoice:
         return LabelChoice(xml=path)
     if text.lower().endswith(".txt") and path.is_file():
         try:
-            lines = path.read_text(encoding="utf-8").splitlines()
+            with open_regular(path) as file:
+                lines = file.read().decode("utf-8").splitlines()
         except UnicodeDecodeError as error:
             raise click.BadParameter(
                 f"{path}: this is no UTF-8 text ({error}).", param_hint="--labels"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .._multilabel import MultiLabelMixin
-from .._paths import fail
+from .._paths import fail, open_regular
 from ..persistence import load, save
 from ..persistence._file import untrusted_types
 from ..persistence._models import MODEL_FILE
@@ -51,7 +51,7 @@ def load_model(path: Path, trust: Collection[str] = ()) -> Any:
 
 def _is_skops(path: Path) -> bool:
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_regular(path) as file, zipfile.ZipFile(file) as archive:
             return "schema.json" in archive.namelist()
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
         return False
@@ -60,7 +60,9 @@ def _is_skops(path: Path) -> bool:
 def _load_skops(path: Path, trust: Collection[str]) -> Any:
     """Read a file that is all of skops, as tuned models once were."""
     try:
-        model = load_foreign(path.read_bytes(), trust)
+        with open_regular(path) as file:
+            content = file.read()
+        model = load_foreign(content, trust)
     except ValueError as error:
         raise fail(path, f"no model could be read: {error}.") from error
     if not isinstance(model, MultiLabelMixin):

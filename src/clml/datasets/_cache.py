@@ -20,6 +20,7 @@ from sklearn.utils import Bunch
 
 from .._atomic import atomic_path, sweep_unfinished
 from .._csr_format import check_csr_parts
+from .._paths import open_regular
 from ._bunch import make_bunch
 from ._npz import arrays_digest, read_arrays
 
@@ -155,7 +156,7 @@ def _opened(found: dict[str, NDArray], key: str) -> dict[str, NDArray]:
 def recall(folder: Path, key: str, source: str) -> Bunch | None:
     """Return a stored copy, or None where there is none or it was changed."""
     try:
-        with open(folder / f"{key}.npz", "rb") as stream:
+        with open_regular(folder / f"{key}.npz") as stream:
             # Copies are not compressed: nothing comes out that is not in the file.
             largest = os.fstat(stream.fileno()).st_size
             arrays = _opened(read_arrays(stream, largest), key)

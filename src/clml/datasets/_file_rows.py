@@ -14,7 +14,7 @@ from scipy import sparse
 
 from .._csr_format import check_csr_parts
 from ._files import LARGEST_RATIO, SMALLEST_LIMIT, fail
-from ._npz import read_arrays
+from ._npz import open_archive, read_arrays
 from ._plain_rows import Rows, float_type, plain_rows
 from ._svmlight import read_svmlight
 
@@ -122,7 +122,7 @@ class _Head:
 
 def _head(path: str) -> _Head:
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_archive(path) as archive:
             members = {
                 member.filename.removesuffix(".npy"): member
                 for member in archive.infolist()

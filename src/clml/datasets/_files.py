@@ -12,7 +12,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any
 
-from .._paths import PathLike, fail
+from .._paths import PathLike, fail, open_regular
 
 # A compressed file may grow to the larger of the two. Data files of the field
 # shrink up to 250 times (genbase), bombs much more.
@@ -156,9 +156,10 @@ def read_raw(path: PathLike) -> bytes:
     path = Path(path)
     if not path.exists():
         raise FileNotFoundError(f"No such file: {path}")
-    if not path.is_file():
-        raise ValueError(f"{path} must be a regular file.")
-    return path.read_bytes()
+    if path.is_dir():
+        raise fail(path, "expected a regular file, got a folder.")
+    with open_regular(path) as file:
+        return file.read()
 
 
 def decompressed(

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from .._paths import open_regular
 
 # Python's reader of other methods takes whatever memory the data ask for.
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -54,7 +58,7 @@ def read_arrays(file: Any, largest: int) -> dict[str, NDArray[Any]]:
     ValueError: 152 bytes of arrays are more than 100
     """
     try:
-        with zipfile.ZipFile(file) as archive:
+        with open_archive(file) as archive:
             members = archive.infolist()
             _check_members(members, largest)
             return {
@@ -97,6 +101,17 @@ def _in_order(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
     step = max(1, _TOGETHER // max(1, math.prod(array.shape[1:])))
     for start in range(0, len(array), step):
         yield array[start : start + step]
+
+
+@contextmanager
+def open_archive(file: Any) -> Iterator[zipfile.ZipFile]:
+    """Open a zip archive, of a path only if a regular file is there."""
+    if not isinstance(file, str | os.PathLike):
+        with zipfile.ZipFile(file) as archive:
+            yield archive
+        return
+    with open_regular(file) as opened, zipfile.ZipFile(opened) as archive:
+        yield archive
 
 
 def _check_members(members: Sequence[zipfile.ZipInfo], largest: int) -> None:

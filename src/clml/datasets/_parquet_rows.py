@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from .._indicator import check_indicator
 from .._names import shown
+from .._paths import open_regular
 from ._columns import check_names, choose_labels
 from ._files import LARGEST_RATIO, SMALLEST_LIMIT, fail
 from ._parquet import _pyarrow
@@ -174,7 +175,8 @@ def _head(
 
 
 def _opened(pa: Any, path: str) -> Any:
-    found = os.stat(path)
+    with open_regular(path) as file:  # pyarrow would wait for a pipe
+        found = os.fstat(file.fileno())
     footer = _footer(path, found.st_mtime_ns, found.st_size)
     try:
         # Pages that were written without a checksum are read all the same.

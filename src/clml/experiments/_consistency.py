@@ -10,6 +10,7 @@ micro-F1.
 from __future__ import annotations
 
 import csv
+import io
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 from .._atomic import atomic_texts
 from .._classifier import CLMLClassifier
 from .._cross_entropy import fit_cross_entropy
-from .._paths import PathLike, fail
+from .._paths import PathLike, fail, open_regular
 from ..datasets import make_bayes_multilabel
 
 Floats = NDArray[np.float64]
@@ -163,7 +164,10 @@ def read_consistency(path: PathLike) -> list[ConsistencyRecord]:
     list of ConsistencyRecord
     """
     records = []
-    with open(path, encoding="utf-8", newline="") as file:
+    with (
+        open_regular(path) as stored,
+        io.TextIOWrapper(stored, encoding="utf-8", newline="") as file,
+    ):
         reader = csv.reader(file, strict=True)
         try:
             header = next(reader, [])

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
-from .._paths import PathLike, fail
+from .._machine import names_place
+from .._paths import PathLike, fail, open_regular
 from ..losses import get_losses, own_loss
 from ._cell_data import DatasetSpec
 from ._methods import MethodSpec, as_json
@@ -231,7 +232,8 @@ def read_plan(path: PathLike) -> Plan:
 
     Its entries are the parameters of :class:`Plan`; paths of data files are relative
     to the folder of the plan. A plan may name any class that can be imported: run
-    only those whose methods you trust.
+    only those whose methods you trust. Settings that name a folder or a cluster
+    (``checkpoint``, ``client``, ``memory``) are for :class:`Plan` alone.
 
     Parameters
     ----------
@@ -261,7 +263,7 @@ def read_plan(path: PathLike) -> Plan:
     Plan(1 dataset, 2 methods, 3 splits, 1 seed: 6 jobs)
     """
     path = Path(path)
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         content = file.read(_LARGEST_FILE + 1)
     if len(content) > _LARGEST_FILE:
         raise fail(path, f"a plan has at most {_LARGEST_FILE:,} bytes.")
@@ -287,7 +289,24 @@ def plan_of(entries: Mapping[str, Any], folder: Path) -> Plan:
         DatasetSpec.of(key, value).relative_to(folder)
         for key, value in _entries("datasets", entries["datasets"])
     ]
-    return Plan(**{**entries, "datasets": datasets})
+    plan = Plan(**{**entries, "datasets": datasets})
+    for method in plan.methods:
+        for name in _names_in(method.settings):
+            if names_place(name):
+                raise ValueError(
+                    f"methods.{method.name}.settings must not name a folder or a "
+                    f"cluster in a file, got {name!r}."
+                )
+    return plan
+
+
+def _names_in(settings: Any) -> Iterator[str]:
+    """Yield the names of settings, those within settings too."""
+    if isinstance(settings, Mapping):
+        yield from map(str, settings)
+        settings = list(settings.values())
+    for value in settings if isinstance(settings, list | tuple) else ():
+        yield from _names_in(value)
 
 
 def _entries(what: str, value: Any) -> list[tuple[str, Any]]:

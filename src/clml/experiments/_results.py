@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._fingerprint import canonical
-from .._paths import PathLike, fail
+from .._json_text import check_json_size
+from .._paths import PathLike, fail, open_regular
 from ._cell_data import unpacked
 from ._results_check import check_plan, check_record, no_constant, planned
 from ._store import PLAN, RECORDS, read_lines
@@ -249,7 +250,7 @@ class Results:
 
 def _read_plan(path: Path) -> dict[str, Any]:
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             content = file.read(_LARGEST_PLAN + 1)
     except FileNotFoundError:
         raise FileNotFoundError(
@@ -258,6 +259,7 @@ def _read_plan(path: Path) -> dict[str, Any]:
     if len(content) > _LARGEST_PLAN:
         raise fail(path, f"a plan has at most {_LARGEST_PLAN:,} bytes.")
     try:
+        check_json_size(content, len(content))
         plan = json.loads(content, parse_constant=no_constant)
     except (ValueError, RecursionError) as error:
         raise fail(path, f"expected a JSON object, {error}") from None

@@ -19,11 +19,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 from .._atomic import atomic_path, atomic_texts, sync_folder
-from .._paths import fail
+from .._json_text import check_json_size
+from .._paths import fail, open_regular
 
 RECORDS, PLAN, ARTIFACTS, CLAIMS = "records.jsonl", "plan.json", "artifacts", "claims"
 _LONGEST_LINE = 2**20
+_LEAST_OF_RECORD = 2**16
 _LARGEST_FILE = 2**30
+# A link would have another file grow, wherever that is.
+_APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
 # Runners show this often that they are at a job still.
 BEAT_SECONDS = 20.0
 # A runner of another machine that has not for this long is gone.
@@ -35,7 +39,7 @@ Claim = Literal["mine", "finished", "taken"]
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """Hold the lock of a file; the system gives it back if the process dies."""
-    with path.open("ab") as file:
+    with open_regular(path, _APPEND) as file:
         try:
             import fcntl
         except ImportError:  # Windows
@@ -75,7 +79,7 @@ def read_lines(path: Path, offset: int = 0) -> tuple[list[dict[str, Any]], int]:
         Where a line begins.
     """
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             if os.fstat(file.fileno()).st_size > _LARGEST_FILE:
                 raise fail(path, f"records have at most {_LARGEST_FILE:,} bytes.")
             file.seek(offset)
@@ -99,6 +103,8 @@ def _record_of(path: Path, line: bytes, number: int | None) -> dict[str, Any]:
     if len(line) > _LONGEST_LINE:
         raise fail(path, f"a record has at most {_LONGEST_LINE:,} bytes.", number)
     try:
+        # The records of a file are all kept.
+        check_json_size(line, len(line), least=_LEAST_OF_RECORD)
         record = json.loads(line, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         raise fail(path, f"expected a JSON object, {error}", number) from None
@@ -293,7 +299,7 @@ class Store:
 def _append(path: Path, line: bytes, end: int) -> None:
     """Write a line after the last whole one, and wait until it is on the disk."""
     is_new = not path.exists()
-    with path.open("ab") as file:
+    with open_regular(path, _APPEND) as file:
         if file.tell() > end:
             file.truncate(end)
         file.write(line)
@@ -314,7 +320,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 def _read_claim(path: Path) -> dict[str, Any]:
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         content = file.read(10_000)
     try:
         owner = json.loads(content)

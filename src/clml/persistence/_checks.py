@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,36 @@ def check_array(
         if isinstance(expected, str):
             expected = lengths.setdefault(expected, length)
         require(length == expected, f"{path} has shape {array.shape}, not {shape}")
+
+
+def check_finite(path: str, values: Any) -> None:
+    """Refuse numbers that are NaN or infinite; predictions of them would be nonsense.
+
+    Parameters
+    ----------
+    path : str
+        Of what they are called in the error.
+    values : number, array or sparse matrix
+    """
+    stored = values.data if sp.issparse(values) else values
+    try:
+        finite = bool(np.isfinite(stored).all())
+    except TypeError:  # an integer beyond all floats
+        finite = False
+    require(finite, f"{path} is not finite")
+
+
+def check_positive(path: str, values: Any) -> None:
+    """Refuse what is divided by unless it is positive and finite."""
+    check_finite(path, values)
+    require(bool((np.asarray(values) > 0).all()), f"{path} is not positive")
+
+
+def find_number(value: Any, path: str) -> float:
+    """Return an attribute that must be a finite number."""
+    found = find_a(Real, value, path)
+    check_finite(path, found)
+    return found
 
 
 def check_history(estimator: Any) -> None:

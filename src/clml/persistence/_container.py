@@ -24,14 +24,15 @@ from typing import IO, Any
 from numpy.typing import NDArray
 
 from .._atomic import atomic_path, check_place, sync_folder
+from .._json_text import check_json_size
 from ._npy import read_array, write_array
 
 _STATE = "state.json"
 _DIGESTS = "sha256"
 _DIGEST = re.compile("[0-9a-f]{64}")
 _COMMENT = re.compile(b"sha256 of state.json: ([0-9a-f]{64})")
-# Parsed JSON takes some 25 times its text.
-_LONGEST_STATE = 64 * 2**20
+# Names of a million labels and as many features take half of it.
+_LONGEST_STATE = 32 * 2**20
 # Room for the header of an array: decides only whether a member needs ZIP64.
 _HEADER_ROOM = 2**16
 
@@ -48,12 +49,7 @@ def write_container(
     The same state and arrays give the same bytes.
     """
     # All digests have one length: this text is as long as the one to come.
-    n_bytes = len(_state_text(state, ["0" * 64] * len(arrays)))
-    if n_bytes > _LONGEST_STATE:
-        raise ValueError(
-            f"What is not in arrays takes {n_bytes:,} bytes, more than the "
-            f"{_LONGEST_STATE:,} that a file may hold."
-        )
+    _check_state_text(_state_text(state, ["0" * 64] * len(arrays)))
     check_place(path)
     with atomic_path(path) as temporary:
         with open(temporary, "xb") as file:
@@ -70,6 +66,15 @@ def write_container(
             file.flush()
             os.fsync(file.fileno())
     sync_folder(path.parent)
+
+
+def _check_state_text(text: bytes) -> None:
+    if len(text) > _LONGEST_STATE:
+        raise ValueError(
+            f"What is not in arrays takes {len(text):,} bytes, more than the "
+            f"{_LONGEST_STATE:,} that a file may hold."
+        )
+    check_json_size(text, len(text))
 
 
 def _state_text(state: Mapping[str, Any], digests: Sequence[str]) -> bytes:
@@ -133,9 +138,8 @@ class Container:
 
     def __init__(self, file: IO[bytes]):
         self._archive = zipfile.ZipFile(file)
-        self._infos = _check_members(
-            self._archive.infolist(), file.seek(0, io.SEEK_END)
-        )
+        self._n_bytes = file.seek(0, io.SEEK_END)
+        self._infos = _check_members(self._archive.infolist(), self._n_bytes)
         self._untaken = set(range(len(self._infos) - 1))
         self.has_checksums = bool(self._archive.comment)
         self._digests: list[str] | None = None
@@ -147,6 +151,7 @@ class Container:
         text = self._archive.read(self._infos[_STATE])
         if self.has_checksums:
             _check_comment(self._archive.comment, text)
+        check_json_size(text, self._n_bytes)
         state = json.loads(
             text.decode("ascii"),
             object_pairs_hook=_unique_keys,

@@ -17,7 +17,7 @@ from ._encode import DEEPEST
 from ._npy import is_number, plain_dtype
 from ._objects import build_dataclass, build_estimator
 from ._random import random_state_from
-from ._skops import load_foreign
+from ._skops import check_ways, read_foreign
 
 _FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 _LARGEST_LENGTH = 2**63 - 1
@@ -83,7 +83,9 @@ class Decoder:
         self._take_array = take_array
         self._trusted = trusted
         self._depth = 0
-        self._estimators: list[Any] = []
+        # Each with the ways to all that it holds.
+        self._estimators: list[tuple[Any, int]] = []
+        self._n_objects = self._n_ways = 0
         self._readers: dict[str, Callable[[Any], Any]] = {
             "float": _float,
             "tuple": lambda node: tuple(self._list(node)),
@@ -177,21 +179,33 @@ class Decoder:
 
     def _estimator(self, node: Any) -> Any:
         _check_keys(node, "class", "parameters", "attributes")
+        before = self._n_ways
+        self._count(1, 1)
         parts = (self._items(node[part]) for part in ("parameters", "attributes"))
-        self._estimators.append(build_estimator(node["class"], *parts))
-        return self._estimators[-1]
+        estimator = build_estimator(node["class"], *parts)
+        self._estimators.append((estimator, self._n_ways - before))
+        return estimator
 
     def _foreign(self, node: Any) -> Any:
         content = self._take_array(node)
         if content.dtype != np.uint8 or content.ndim != 1:
             raise ValueError("what skops wrote must be bytes")
-        self._estimators.append(load_foreign(content.tobytes(), self._trusted))
-        return self._estimators[-1]
+        value, (n_objects, n_ways) = read_foreign(content.tobytes(), self._trusted)
+        self._count(n_objects, n_ways)
+        self._estimators.append((value, n_ways))
+        return value
 
     def _same(self, node: Any) -> Any:
         if type(node) is not int or not 0 <= node < len(self._estimators):
             raise ValueError(f"there is no estimator {node!r} before")
-        return self._estimators[node]
+        estimator, n_ways = self._estimators[node]
+        self._count(0, n_ways)
+        return estimator
+
+    def _count(self, n_objects: int, n_ways: int) -> None:
+        self._n_objects += n_objects
+        self._n_ways += n_ways
+        check_ways(self._n_objects, self._n_ways)
 
     def _dataclass(self, node: Any) -> Any:
         _check_keys(node, "class", "fields")

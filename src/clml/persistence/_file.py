@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .._paths import fail
+from .._paths import fail, open_regular
 from .._version import __version__
 from ._container import Container, write_container
 from ._decode import Decoder
@@ -162,7 +162,7 @@ def _foreign_in(node: Any) -> Iterator[Any]:
 @contextmanager
 def _opened(path: Path, kind: FileKind) -> Iterator[Container]:
     """Open a file; whatever is wrong with it is said of its path."""
-    with open(path, "rb") as file:
+    with open_regular(path) as file:
         try:
             yield Container(file)
         except (ValueError, *Container.DAMAGE) as error:

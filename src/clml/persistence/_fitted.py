@@ -15,7 +15,15 @@ import numpy as np
 from sklearn.naive_bayes import GaussianNB
 
 from .._multilabel import LabelClasses
-from ._checks import check_array, check_history, find, find_a, require
+from ._checks import (
+    check_array,
+    check_finite,
+    check_history,
+    check_positive,
+    find,
+    find_a,
+    require,
+)
 from ._fitted_search import check_clml, check_stacking, check_tuned
 
 _FOUND: Mapping[str, tuple[str, tuple[str | int, ...]]] = {
@@ -43,6 +51,10 @@ _ARRAYS: Mapping[str, Mapping[str, tuple[str, tuple[str | int, ...]]]] = {
         "joint_": ("f", (2, "K", "k + 1")),
     },
 }
+# What is divided by.
+_POSITIVE = ("front_.temperature", "scaling_.scale")
+# Losses of single candidates may be undefined.
+_OF_ANY_VALUE = ("archive_losses_", "front_.losses")
 # Their learners may take text, which has no features to count.
 _OF_ANY_ROWS = ("LebesgueStackingClassifier", "LebesgueTunedClassifier")
 
@@ -61,7 +73,12 @@ def check_fitted(estimator: Any) -> None:
     lengths = _check_labels(estimator)
     name = type(estimator).__name__
     for path, (kinds, shape) in _ARRAYS.get(name, {}).items():
-        check_array(path, find(estimator, path), kinds, shape, lengths)
+        array = find(estimator, path)
+        check_array(path, array, kinds, shape, lengths)
+        if path in _POSITIVE:
+            check_positive(path, array)
+        elif path not in _OF_ANY_VALUE:
+            check_finite(path, array)
     if name in _FURTHER:
         _FURTHER[name](estimator, lengths)
 
@@ -117,7 +134,10 @@ def _check_naive_bayes(estimator: Any, lengths: Mapping[str, int]) -> None:
         columns = {"columns": n_columns}
         for name in ("theta_", "var_"):
             check_array(name, find(model, name), "f", (2, "columns"), columns)
+            check_finite(f"{name} of label {k}", find(model, name))
+        check_positive(f"var_ of label {k}", model.var_)
         check_array("class_prior_", find(model, "class_prior_"), "f", (2,), columns)
+        check_positive(f"class_prior_ of label {k}", model.class_prior_)
         check_array("classes_", find(model, "classes_"), "iu", (2,), columns)
 
 
@@ -139,7 +159,7 @@ def _check_deep(estimator: Any, lengths: Mapping[str, int]) -> None:
     for field in fields(network):
         value = getattr(network, field.name)
         require(
-            type(value).__name__ == field.type and value >= 0,
+            type(value).__name__ == field.type and 0 <= value < np.inf,
             f"network_ has {field.name}={value!r}",
         )
     for name, expected in (("n_features", "D"), ("n_labels", "K")):
@@ -160,6 +180,13 @@ def _check_deep(estimator: Any, lengths: Mapping[str, int]) -> None:
             and found.dtype == np.float32
             and found.shape == shape,
             f"weights_[{name!r}] is not a float32 array of shape {shape}",
+        )
+        check_finite(f"weights_[{name!r}]", found)
+        # Of nodes that are standardised: its root is taken.
+        is_variance = name.endswith(".variance")
+        require(
+            not is_variance or bool((found >= 0).all()),
+            f"weights_[{name!r}] is negative",
         )
 
 

@@ -5,11 +5,21 @@ from __future__ import annotations
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
 from sklearn.utils import Bunch
 
 from .._front import ParetoFront
 from ..network import Layout, Scaling
-from ._checks import check_array, check_history, find, find_a, require
+from ._checks import (
+    check_array,
+    check_finite,
+    check_history,
+    check_positive,
+    find,
+    find_a,
+    find_number,
+    require,
+)
 
 
 def check_clml(estimator: Any, lengths: dict[str, int]) -> None:
@@ -40,15 +50,18 @@ def _check_weights(estimator: Any, lengths: dict[str, int]) -> int:
     if hasattr(estimator, "networks_"):
         networks = estimator.networks_
         check_array("networks_", networks, "f", ("members", "n"), lengths)
+        check_finite("networks_", networks)
         require(lengths["members"] > 0, "networks_ holds no members")
         network = ("n",) if lengths["members"] == 1 else ("members", "n")
         candidate = 2 * lengths["K"]
         for name in ("shrinkage_", "shift_"):
-            find_a(Real, estimator, name)
+            find_number(estimator, name)
     theta = find(estimator, "theta_")
     check_array("theta_", theta, "f", network, lengths)
+    check_finite("theta_", theta)
     maps = find(estimator, "front_.theta")
     check_array("front_.theta", maps, "f", ("m", candidate), lengths)
+    check_finite("front_.theta", maps)
     return int(maps.shape[1])
 
 
@@ -94,11 +107,12 @@ def _check_map(estimator: Any, n_learners: int, lengths: dict[str, int]) -> None
     mixing = find_a(bool, estimator, "_mixing")
     require(not mixing or n_learners == 1, "the scores of several learners are mixed")
     size = ((n_labels if mixing else n_learners) + 1) * n_labels
-    check_array("theta_", find(estimator, "theta_"), "f", (size,), lengths)
-    maps = find(estimator, "front_.theta")
-    check_array("front_.theta", maps, "f", ("m", size), lengths)
+    for name, shape in (("theta_", (size,)), ("front_.theta", ("m", size))):
+        maps = find(estimator, name)
+        check_array(name, maps, "f", shape, lengths)
+        check_finite(name, maps)
     for name in ("shrinkage_", "shift_"):
-        find_a(Real, estimator, name)
+        find_number(estimator, name)
     path = find_a(dict, estimator, "shrinkage_path_")
     require(
         all(isinstance(value, Real) for value in path.values()),
@@ -118,7 +132,8 @@ def _check_found(estimator: Any, candidate: int, lengths: dict[str, int]) -> Non
         and all(type(name) is str for name in front.loss_names),
         "front_.loss_names are not names",
     )
-    find_a(Real, estimator, "temperature_")
+    require(not np.isnan(front.losses).any(), "front_.losses holds NaN")
+    check_positive("temperature_", find_number(estimator, "temperature_"))
     check_history(estimator)
     alternatives = find_a(dict, estimator, "_alternatives")
     for name, pair in alternatives.items():
@@ -127,6 +142,8 @@ def _check_found(estimator: Any, candidate: int, lengths: dict[str, int]) -> Non
             f"_alternatives has no weights and temperature of {name}",
         )
         check_array(f"weights of {name}", pair[0], "f", (candidate,), lengths)
+        check_finite(f"weights of {name}", pair[0])
+        check_positive(f"the temperature of {name}", pair[1])
     chosen = find_a((str, Integral), estimator, "incumbent_")
     require(
         chosen in alternatives

@@ -33,10 +33,10 @@ def save(estimator: Any, path: PathLike) -> None:
     Parameters
     ----------
     estimator : estimator of this library
-        Fitted or not. Not saved are callbacks, metadata requests, the folder of
-        checkpoints, and the search that ``warm_start`` would continue: the loaded
-        estimator starts a new one. Learners of other libraries, which
-        :class:`~clml.LebesgueTunedClassifier` and
+        Fitted or not. Not saved are callbacks, metadata requests, folders and
+        clusters (``checkpoint``, ``client``), and the search that ``warm_start`` would
+        continue: the loaded estimator starts a new one. Learners of other libraries,
+        which :class:`~clml.LebesgueTunedClassifier` and
         :class:`~clml.LebesgueStackingClassifier` hold, are written by skops (extra
         ``persist``).
     path : str or path
@@ -48,7 +48,8 @@ def save(estimator: Any, path: PathLike) -> None:
         If the estimator is of another class (subclasses included), or a parameter
         cannot be saved: functions, objects such as losses of one's own.
     ValueError
-        If a parameter is invalid, or the estimator is fitted in part.
+        If a parameter is invalid, the estimator is fitted in part, or its weights are
+        not finite.
     ImportError
         If it holds learners of other libraries and skops is not installed.
     OSError
@@ -97,6 +98,10 @@ def load(path: PathLike, trusted: Collection[str] = ()) -> Any:
     members must not be compressed, their sizes must add up to no more than the file,
     and each array is used once. Checksums tell damage, not who wrote the file.
 
+    What is loaded, and every learner in it, is of this machine: it names no folder and
+    no cluster (``checkpoint``, ``client``, ``memory``), and ``n_jobs`` is at most the
+    number of cores.
+
     Learners of other libraries are read by skops. Classes of this library,
     scikit-learn, NumPy and SciPy are accepted. Their code, that of decision trees
     apart, trusts its arrays: a file from a stranger can still end the process.
@@ -111,7 +116,7 @@ def load(path: PathLike, trusted: Collection[str] = ()) -> Any:
     Returns
     -------
     estimator
-        With the parameters, fitted attributes and predictions of the one saved.
+        With the other parameters, fitted attributes and predictions of the one saved.
 
     Raises
     ------

@@ -5,21 +5,14 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from .._machine import PLACES
 from .._multilabel import MultiLabelMixin
 from ._fitted import check_fitted
 from ._registry import DATACLASSES, ESTIMATORS, find_class
+from ._within import CALLBACKS, check_nesting, settle
 
 # What scikit-learn keeps on an estimator for the next fit; it is code, not results.
-_OF_SCIKIT_LEARN = (
-    "_skl_callbacks",
-    "_skl_callbacks_to_teardown",
-    "_callback_fit_ctx",
-    "_parent_callback_ctx",
-    "_metadata_request",
-)
-# Parameters that a file must not have: a folder that a fit writes to, and a cluster
-# that it sends rows to.
-_OF_THIS_MACHINE = ("checkpoint", "client")
+_OF_SCIKIT_LEARN = (*CALLBACKS, "_metadata_request")
 
 
 def _left_out(kind: type) -> tuple[str, ...]:
@@ -46,10 +39,11 @@ def estimator_parts(estimator: Any) -> dict[str, dict[str, Any]]:
         for name, value in vars(estimator).items()
         if name not in parameters and name not in _left_out(kind)
     }
-    for name in _OF_THIS_MACHINE:
+    for name in PLACES:
         parameters.pop(name, None)
     for name in attributes:
         _check_attribute_name(kind, name)
+    check_nesting(estimator)
     _check(estimator, attributes)
     return {"parameters": parameters, "attributes": attributes}
 
@@ -61,13 +55,16 @@ def build_estimator(
     kind = find_class(ESTIMATORS, name)
     known = kind._get_param_names()
     for parameter in parameters:
-        if parameter not in known or parameter in _OF_THIS_MACHINE:
+        if parameter not in known or parameter in PLACES:
             raise ValueError(f"{name} has no parameter {parameter!r}")
     for attribute in attributes:
         if attribute in known:
             raise ValueError(f"{attribute!r} is a parameter of {name}")
         _check_attribute_name(kind, attribute)
     estimator = _guard(name, kind, **parameters)
+    check_nesting(estimator)
+    _guard(name, estimator._validate_params)
+    settle(estimator)
     vars(estimator).update(attributes)
     if attributes and hasattr(kind, "_restore"):
         _guard(name, estimator._restore)

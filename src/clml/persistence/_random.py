@@ -26,6 +26,22 @@ def random_state_values(random: np.random.RandomState) -> dict[str, Any]:
     }
 
 
+def check_position(random: Any) -> None:
+    """Refuse a generator that would read beyond its key: numpy takes any position.
+
+    Parameters
+    ----------
+    random : RandomState, Generator or BitGenerator
+    """
+    if isinstance(random, np.random.RandomState):
+        state: Any = random.get_state(legacy=False)
+    else:
+        state = getattr(random, "bit_generator", random).state
+    if state["bit_generator"] == _KIND:
+        if not 0 <= state["state"]["pos"] <= _KEY_LENGTH:
+            raise ValueError("the state of a RandomState is not one of its states")
+
+
 def random_state_from(values: Any) -> np.random.RandomState:
     """Return the twin.
 

@@ -2,9 +2,9 @@
 
 The bytes are not trusted. They say by name which types they are made of: classes of
 a few packages are accepted, any other only if it was named. What they would take in
-memory is counted before anything is read. Estimators of this library and decision
-trees are checked, wherever they are. But other code of these packages trusts its
-arrays too: a learner that was made to harm can still end the process.
+memory is counted before anything is read, and so is how often each object is held.
+What comes out is checked by ``_within``. But code of these packages trusts its arrays:
+a learner that was made to harm can still end the process.
 """
 
 from __future__ import annotations
@@ -13,21 +13,29 @@ import io
 import json
 import math
 import zipfile
+from collections import defaultdict
 from collections.abc import Collection, Iterator
 from importlib import import_module
 from typing import IO, Any
 
 import numpy as np
-import scipy.sparse as sp
+from sklearn.base import BaseEstimator
 
-from .._csr_format import check_csr_parts
-from .._multilabel import MultiLabelMixin
-from ._fitted import check_fitted
+from .._json_text import check_json_size
+from ._within import (
+    check_estimator,
+    check_nesting,
+    check_within,
+    objects_within,
+)
 
 #: Packages whose classes are accepted.
 PACKAGES = ("clml", "numpy", "scipy", "sklearn")
 # Parts of these packages that are programs and tools of developers, not models.
-_TOOLS = {"main", "conftest", "distutils", "f2py", "testing", "tests"}
+_TOOLS = {
+    *("main", "conftest", "datasets", "distutils", "externals", "f2py"),
+    *("testing", "tests"),
+}
 # Of NumPy and SciPy only what models are made of: some of their other classes open,
 # write or remove files, even when they are thrown away.
 _OF_MODELS = (
@@ -39,8 +47,20 @@ _OF_MODELS = (
 # What compressed members become is at most the larger of the two.
 _SMALLEST_LIMIT = 64 * 2**20
 _LARGEST_RATIO = 500
-# Parsed JSON takes some 25 times its text.
-_LONGEST_SCHEMA = 64 * 2**20
+# A forest takes 22 kB a tree.
+_LONGEST_SCHEMA = 2**27
+# Every node of skops lists all of them.
+_MOST_TYPES = 200
+# In how many ways all objects of a file may be reached: a learner of a stack is held by
+# its name, too, and stacks may hold others.
+_WAYS, _WAYS_PER_OBJECT = 1000, 32
+# What skops builds by calling a class, and what such a class must be.
+_CONTAINERS: dict[str, type | tuple[type, ...]] = {
+    "DictNode": dict,
+    "ListNode": list,
+    "SetNode": (set, frozenset),
+    "TupleNode": tuple,
+}
 _SCHEMA = "schema.json"
 # numpy refuses longer headers of arrays.
 _LONGEST_HEADER = 10_000 + 12
@@ -91,42 +111,64 @@ def is_foreign(value: Any) -> bool:
 
 
 def dump_foreign(value: Any) -> bytes:
-    """Return an object as bytes; TypeError for what skops cannot write."""
+    """Return an object as bytes.
+
+    TypeError for what skops cannot write, ValueError for what could not be read again.
+    """
     skops = import_skops()
     try:
-        return skops.dumps(value)
+        content = skops.dumps(value)
     except Exception as error:  # of whatever class skops chose
         kind = type(value)
         raise TypeError(
             f"an object of {kind.__module__}.{kind.__qualname__} cannot be saved by "
             f"skops: {type(error).__name__}: {error}"
         ) from error
+    _check_schema(_checked_schema(content))
+    for node in objects_within(value):
+        if isinstance(node, BaseEstimator):
+            check_estimator(node)
+            check_nesting(node)
+    return content
 
 
 def load_foreign(content: bytes, trusted: Collection[str] = ()) -> Any:
     """Return the object; ValueError if it cannot be one that was saved."""
-    types = _types_within(content)
-    refused = [name for name in strangers(types) if name not in trusted]
+    return read_foreign(content, trusted)[0]
+
+
+def read_foreign(
+    content: bytes, trusted: Collection[str] = ()
+) -> tuple[Any, tuple[int, int]]:
+    """Return the object, and what ``count_ways`` tells of it."""
+    types, unknown, counted = _opened(content)
+    refused = [name for name in unknown if name not in trusted]
     if refused:
         raise UntrustedTypesError(refused)
     try:
         value = import_skops().loads(content, trusted=types)
+        check_within(value)
     except Exception as error:  # whatever damaged bytes lead to
         raise _damaged(error) from error
-    _check_within(value)
-    return value
+    return value, counted
 
 
 def strangers_within(content: bytes) -> list[str]:
     """Return the types that ``load_foreign`` must be told of."""
-    return strangers(_types_within(content))
+    return _opened(content)[1]
 
 
-def _types_within(content: bytes) -> list[str]:
+def _opened(content: bytes) -> tuple[list[str], list[str], tuple[int, int]]:
+    """Return all types that skops must be told of, those not accepted, and counts."""
     skops = import_skops()
     try:
-        _check_sizes(content)
-        return skops.get_untrusted_types(data=content)
+        schema = _checked_schema(content)
+        counted = _check_schema(schema)
+        types = skops.get_untrusted_types(data=content)
+        if len(types) > _MOST_TYPES:
+            raise ValueError(f"it is made of {len(types)} types")
+        unknown = dict.fromkeys([*strangers(types), *_called(schema)])
+        return types, list(unknown), counted
     except Exception as error:
         raise _damaged(error) from error
 
@@ -175,8 +217,11 @@ def is_acceptable(name: str) -> bool:
     return plain or f"{home}.".startswith(_OF_MODELS)
 
 
-def _check_sizes(content: bytes) -> None:
-    """Refuse an archive that would take much more memory than its bytes."""
+def _checked_schema(content: bytes) -> Any:
+    """Return the schema of an archive that takes not much more memory than its bytes.
+
+    Others are refused.
+    """
     limit = max(_SMALLEST_LIMIT, _LARGEST_RATIO * len(content))
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         sizes = {info.filename: info.file_size for info in archive.infolist()}
@@ -186,8 +231,11 @@ def _check_sizes(content: bytes) -> None:
         total = sum(_unpacked(archive, info, limit) for info in archive.infolist())
         _check_limit(total, limit)
         # Every mention of a member is read anew.
-        schema = json.loads(archive.read(_SCHEMA))
+        text = archive.read(_SCHEMA)
+        check_json_size(text, len(content))
+        schema = json.loads(text)
         _check_limit(sum(sizes.get(name, 0) for name in _files_in(schema)), limit)
+        return schema
 
 
 def _check_limit(size: int, limit: int) -> None:
@@ -232,59 +280,84 @@ def _check_array_size(start: bytes, n_bytes: int) -> None:
         )
 
 
-def _files_in(schema: Any) -> Iterator[str]:
+def _dicts_in(schema: Any) -> Iterator[dict[str, Any]]:
     stack = [schema]
     while stack:
         node = stack.pop()
         if isinstance(node, dict):
-            if isinstance(node.get("file"), str):
-                yield node["file"]
+            yield node
             stack.extend(node.values())
         elif isinstance(node, list):
             stack.extend(node)
 
 
-def _check_within(value: Any) -> None:
-    """Check what trusts its arrays, wherever it is: our estimators, and trees."""
-    # Imported here: it takes as long as all of this library.
-    from ._trees import check_trees
-
-    for node in _objects_within(value):
-        if isinstance(node, MultiLabelMixin) and hasattr(node, "checkpoint"):
-            node.checkpoint = None  # a file must not name a folder that is written to
-        if isinstance(node, MultiLabelMixin) and hasattr(node, "n_labels_"):
-            check_fitted(node)
-            if hasattr(node, "_restore"):
-                # What is no array is built anew: its own arrays are not checked.
-                _restore(node)
-        if isinstance(node, sp.csr_array | sp.csr_matrix):
-            check_csr_parts(node.data, node.indices, node.indptr, node.shape)
-        check_trees(node)
+def _files_in(schema: Any) -> Iterator[str]:
+    for node in _dicts_in(schema):
+        if isinstance(node.get("file"), str):
+            yield node["file"]
 
 
-def _restore(estimator: Any) -> None:
-    try:
-        estimator._validate_params()
-        estimator._restore()
-    except Exception as error:
-        raise _damaged(error) from error
+def _called(schema: Any) -> Iterator[str]:
+    """Yield the classes that skops would call, with whatever a file says.
+
+    Other objects are made without a call, and then get their attributes.
+    """
+    for node in _dicts_in(schema):
+        loader = node.get("__loader__")
+        name = f"{node.get('__module__')}.{node.get('__class__')}"
+        if loader == "ConstructorFromReduceNode":
+            yield name
+        elif loader in _CONTAINERS and is_acceptable(name):
+            module, _, attribute = name.rpartition(".")
+            found = getattr(import_module(module), attribute)
+            if not issubclass(found, _CONTAINERS[loader]):
+                yield name
 
 
-def _objects_within(value: Any) -> Iterator[Any]:
-    # With the objects themselves: the id of one that is gone is used again.
-    seen: dict[int, Any] = {}
-    stack = [value]
-    while stack:
-        node = stack.pop()
-        if id(node) in seen or isinstance(node, type):
-            continue
-        seen[id(node)] = node
-        yield node
-        if isinstance(node, dict):
-            stack.extend(node.values())
-        elif isinstance(node, list | tuple):
-            stack.extend(node)
-        elif isinstance(node, np.ndarray) and node.dtype == object:
-            stack.extend(node.flat)
-        elif hasattr(node, "__dict__"):
-            stack.extend(vars(node).values())
+def _check_schema(schema: Any) -> tuple[int, int]:
+    """Return what ``count_ways`` tells; refuse what is held too often."""
+    n_objects, n_ways = count_ways(schema)
+    check_ways(n_objects, n_ways)
+    return n_objects, n_ways
+
+
+def check_ways(n_objects: int, n_ways: int) -> None:
+    """Refuse so few objects that are reached in so many ways.
+
+    What predicts follows every way to a learner: a small file that holds one eight
+    times, on many levels, would keep it busy for ever.
+    """
+    if n_ways > _WAYS + _WAYS_PER_OBJECT * n_objects:
+        raise ValueError(f"its {n_objects:,} objects are held {n_ways:,} times")
+
+
+def count_ways(schema: Any) -> tuple[int, int]:
+    """Return how many objects there are, and in how many ways they are reached.
+
+    An object that is held twice is written once more, or by its ``__id__`` alone.
+    """
+    mentions = defaultdict(list)
+    n_objects = 0
+    for node in _dicts_in(schema):
+        n_objects += "__loader__" in node
+        if node.get("__id__"):
+            mentions[node["__id__"]].append(node)
+    ways: dict[Any, int] = {}
+
+    def ways_to(node: Any) -> int:
+        if isinstance(node, list):
+            return sum(map(ways_to, node))
+        if not isinstance(node, dict):
+            return 0
+        key = node.get("__id__")
+        if not key:
+            return ways_within(node)
+        if key not in ways:
+            ways[key] = 1  # within itself; skops finds no end of that
+            ways[key] = max(map(ways_within, mentions[key]))
+        return ways[key]
+
+    def ways_within(node: dict[str, Any]) -> int:
+        return 1 + sum(map(ways_to, node.values()))
+
+    return n_objects, ways_to(schema)
