@@ -15,6 +15,8 @@ def sum_map_statistics(  # type: ignore[no-untyped-def]
 ):
     """Add the statistics of rows start to stop to the sums of LANES maps.
 
+    The time grows with the labels, not with their square: see ``add_row``.
+
     Parameters
     ----------
     weights, bias : float64 arrays (M, K, LANES) and (K, LANES)

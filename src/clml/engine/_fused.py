@@ -22,6 +22,8 @@ def sum_statistics(  # type: ignore[no-untyped-def]
 ):
     """Add the statistics of a block of rows to the sums of LANES candidates.
 
+    The time grows with the labels, not with their square: see ``add_row``.
+
     Parameters
     ----------
     product : float array (at least rows, C, LANES)

@@ -2,8 +2,10 @@
 
 The scores of a row are (K, LANES), a candidate in each lane. Which labels are relevant
 is the same for all of them, so every comparison is one instruction for all candidates,
-whatever the number of labels. The sums are those of ``_kernels.accumulate``, bit for
-bit: counts are whole numbers, the rest is added in the same order in float64.
+whatever the number of labels. Ranks of few relevant labels are counted, |y|·K
+comparisons; those of many are found by buckets, in linear time. The sums are those of
+``_kernels.accumulate``, bit for bit: counts are whole numbers, the rest is added in the
+same order in float64.
 """
 
 from __future__ import annotations
@@ -31,11 +33,122 @@ from ._kernels import (
     WRONG,
 )
 
+# Labels below which counting is always quicker, and those from which on buckets would
+# have no numbers in float32.
+_MANY, _TOO_MANY = 128, 2**20
+# Those of them that are compared in any case.
+_AT_ONCE = 4
+# Values of its bucket that a limit is compared with, on average; beyond, counting is
+# quicker.
+_MOST_COMPARED = 16
+
+
+@compiled
+def _rank_among(values, n, limits, n_limits, room, ranks):  # type: ignore[no-untyped-def]
+    """Count the values that are at least as high as each limit, in linear time.
+
+    Values are dealt to as many buckets, of equal width. What lies in a higher one than
+    a limit counts, and only those in its own are compared with it.
+
+    Parameters
+    ----------
+    values, limits : float arrays (n, LANES) and (n_limits, LANES), or longer
+        The limits are some of the values. There is no NaN among them.
+    room : tuple of arrays
+        Of ``_buckets``, overwritten.
+    ranks : int32 array (n_limits, LANES), or longer
+        The counts.
+
+    Returns
+    -------
+    bool
+        False if values are infinite, or too many lie in one bucket; ``ranks`` then
+        mean nothing.
+    """
+    bounds, ends, bucket, grouped, begins = room
+    for a in range(LANES):
+        bounds[0, a] = bounds[1, a] = values[0, a]
+    for j in range(n):
+        for a in range(LANES):
+            value, low, high = values[j, a], bounds[0, a], bounds[1, a]
+            bounds[0, a] = value if value < low else low
+            bounds[1, a] = value if value > high else high
+    for a in range(LANES):
+        width = bounds[1, a] - bounds[0, a]
+        if not width < np.inf:
+            return False
+        # 0 of lanes that are empty: all of their values are the same.
+        bounds[1, a] = (n - 1) / width if width > 0 else 0
+        if not bounds[1, a] < np.inf:
+            return False
+    ends[: n + 1] = 0
+    for j in range(n):
+        # Rounding keeps the order: a higher value is never in a lower bucket.
+        for a in range(LANES):
+            bucket[j, a] = np.int32((values[j, a] - bounds[0, a]) * bounds[1, a])
+        for a in range(LANES):
+            ends[np.uint32(bucket[j, a]), a] += 1
+    work = 0
+    for j in range(n_limits):
+        for a in range(LANES):
+            ranks[j, a] = np.int32((limits[j, a] - bounds[0, a]) * bounds[1, a])
+            if bounds[1, a] > 0:
+                work += ends[np.uint32(ranks[j, a]), a]
+    if work > _MOST_COMPARED * n_limits * LANES:
+        return False
+    # From the highest bucket on: first where each begins, then, filled, where it ends.
+    begins[:] = 0
+    for b in range(n - 1, -1, -1):
+        for a in range(LANES):
+            size = ends[b, a]
+            ends[b, a] = begins[a]
+            begins[a] += size
+    for j in range(n):
+        for a in range(LANES):
+            here = np.uint32(bucket[j, a])
+            grouped[np.uint32(ends[here, a]), a] = values[j, a]
+            ends[here, a] += 1
+    for j in range(n_limits):
+        for a in range(LANES):
+            here = np.uint32(ranks[j, a])
+            begin, end = ends[here + np.uint32(1), a], ends[here, a]
+            limit, count = limits[j, a], begin
+            # The first ones without a branch, which nothing could foresee.
+            for i in range(_AT_ONCE):
+                reached = grouped[np.uint32(begin + i), a] >= limit
+                count += np.int32(reached) & np.int32(begin + i < end)
+            if end - begin > _AT_ONCE:
+                for i in range(begin + _AT_ONCE, end):
+                    count += np.int32(grouped[np.uint32(i), a] >= limit)
+            ranks[j, a] = count
+    for a in range(LANES):
+        if bounds[1, a] == 0:
+            for j in range(n_limits):
+                ranks[j, a] = n
+    return True
+
+
+@compiled
+def _rank_many(scores, row, relevant, n_relevant, room, ranks):  # type: ignore[no-untyped-def]
+    """Do what ``_rank`` does where many labels are relevant; tell whether it could."""
+    n_labels = scores.shape[1]
+    return _rank_among(
+        scores[row], n_labels, relevant, n_relevant, room, ranks[0]
+    ) and _rank_among(relevant, n_relevant, relevant, n_relevant, room, ranks[1])
+
 
 @compiled(inline=True)
-def _rank(scores, row, relevant, n_relevant, ranks):  # type: ignore[no-untyped-def]
+def _rank(scores, row, relevant, n_relevant, n_nan, buckets, ranks):  # type: ignore[no-untyped-def]
     """Fill the ranks of relevant labels, among all labels and among themselves."""
     n_labels = scores.shape[1]
+    if (
+        _MANY <= n_labels < _TOO_MANY
+        and n_nan == 0
+        # What both take, in comparisons.
+        and n_relevant * (n_labels + n_relevant) > 64 * n_labels + 384 * n_relevant
+        and _rank_many(scores, row, relevant, n_relevant, buckets, ranks)
+    ):
+        return
     room = relevant.shape[0] * LANES
     for first in range(0, n_relevant, COUNTED):
         # The arrays have room for the last ones that are counted in vain.
@@ -101,7 +214,7 @@ def add_row(scores, r, target, rows, threshold, wants, room, sums):  # type: ign
     """
     dense, indptr, indices, weights = rows
     want_lrap, want_order, want_example, want_labels = wants
-    relevant, ranks, decided, order = room
+    relevant, ranks, decided, order, buckets = room
     totals, label_totals, n_nan = sums
     weight = weights[target]
     if weight == 0:
@@ -120,8 +233,10 @@ def add_row(scores, r, target, rows, threshold, wants, room, sums):  # type: ign
     # The totals begin with these four.
     total = address(totals, WRONG * LANES)
     add_decisions(address(decided, 0), hit, n_relevant, weight, total)
+    n_nan_here = 0
     for a in range(LANES):
         n_nan[a] += decided[1, a]
+        n_nan_here += decided[1, a]
     if want_example:
         for a in range(LANES):
             predicted, hits = np.float64(decided[0, a]), np.float64(decided[2, a])
@@ -131,8 +246,8 @@ def add_row(scores, r, target, rows, threshold, wants, room, sums):  # type: ign
             if hits > 0:
                 totals[JACCARD, a] += weight * (hits / (size - hits))
                 totals[EXAMPLE_F1, a] += weight * (2 * hits / size)
-    if want_lrap or want_order:
-        _rank(scores, r, relevant, n_relevant, ranks)
+    if want_order or (want_lrap and n_relevant < n_labels):
+        _rank(scores, r, relevant, n_relevant, n_nan_here, buckets, ranks)
     if want_lrap:
         _add_precision(ranks, n_relevant, n_labels, weight, totals)
     if want_order:
@@ -156,4 +271,17 @@ def working_room(n_labels, like):  # type: ignore[no-untyped-def]
         np.empty((2, n_labels + COUNTED, LANES), np.int32),
         np.empty((4, LANES), np.int32),
         np.empty((3, LANES), np.float64),
+        _buckets(n_labels if _MANY <= n_labels < _TOO_MANY else 0, like),
+    )
+
+
+@compiled
+def _buckets(n, like):  # type: ignore[no-untyped-def]
+    """Return what ``_rank_among`` overwrites, for so many values."""
+    return (
+        np.empty((2, LANES), like.dtype),
+        np.empty((n + 1, LANES), np.int32),
+        np.empty((n, LANES), np.int32),
+        np.empty((n + _AT_ONCE, LANES), like.dtype),
+        np.empty(LANES, np.int32),
     )
