@@ -263,24 +263,65 @@ def test_equal_units_are_not_told_apart():
         assert_equal_scores(session_of(clf, dtype), clf, X, dtype)
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 3e38])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("scale", [0.5, 1.0])
-def test_rows_that_cannot_be_read_have_no_probabilities(value, scale):
+@pytest.mark.parametrize("dtype", CLOSE)
+def test_rows_that_cannot_be_read_have_no_probabilities(value, scale, dtype):
     """Nor do they touch their neighbours'."""
     clf = random_classifier(scaling=Scaling(np.zeros(3), np.full(3, scale)))
-    rows = np.random.default_rng(1).normal(size=(9, 3)).astype(np.float32)
-    session = session_of(clf)
+    rows = np.random.default_rng(1).normal(size=(9, 3)).astype(dtype)
+    session = session_of(clf, dtype)
     before = session.run(None, {"features": rows})
     rows[4, 1] = value
-    if value == 3e38:  # products of several such overflow
-        rows[4] = value
-    logits, probabilities, labels = session.run(None, {"features": rows})
-    assert np.isnan(logits[4]).all()
-    assert np.isnan(probabilities[4]).all()
-    assert not labels[4].any()
+    found = session.run(None, {"features": rows})
+    assert_refused(found, 4)
     others = np.arange(9) != 4
-    for found, expected in zip((logits, probabilities, labels), before, strict=True):
-        np.testing.assert_array_equal(found[others], expected[others])
+    for one, other in zip(found, before, strict=True):
+        np.testing.assert_array_equal(one[others], other[others])
+
+
+def assert_refused(found, row):
+    logits, probabilities, labels = found
+    assert np.isnan(logits[row]).all()
+    assert np.isnan(probabilities[row]).all()
+    assert not labels[row].any()
+
+
+@pytest.mark.parametrize("exponent", [-150, -101, -99, -60, -20, 0, 20, 300])
+@pytest.mark.parametrize("n_layers", [1, 2])
+@pytest.mark.parametrize("dtype", CLOSE)
+def test_large_features_are_predicted_or_refused_as_in_python(
+    exponent, n_layers, dtype
+):
+    """Deviations of 10 to that power: features are as far from 1 once scaled."""
+    scaling = Scaling(np.array([0.0, 1.0, -2.0]), np.full(3, 10.0**exponent))
+    clf = random_classifier(scaling, n_layers=n_layers)
+    session = session_of(clf, dtype)
+    sizes = [1e-30, 1.0, 1e15, 1e30, 3e38, 1e99, 1e101, 1e180, 1e308]
+    for size in sizes if dtype == "float64" else sizes[:5]:
+        for place in (0, slice(None)):
+            row = np.array([[0.5, 1.5, -1.0]], dtype=dtype)
+            row[0, place] = size
+            try:
+                clf.predict(row)
+            except ValueError:
+                assert_refused(session.run(None, {"features": row}), 0)
+            else:
+                assert_equal_scores(session, clf, row, dtype)
+
+
+def test_a_large_row_among_others():
+    """Nor does one that is made smaller touch its neighbours."""
+    clf = random_classifier(Scaling(np.zeros(3), np.full(3, 1e-20)))
+    rows = (1e-20 * np.random.default_rng(1).normal(size=(9, 3))).astype(np.float32)
+    session = session_of(clf)
+    before = session.run(None, {"features": rows})
+    rows[4] = [1.0, -1e38, 3e38]
+    assert_equal_scores(session, clf, rows)
+    after = session.run(None, {"features": rows})
+    others = np.arange(9) != 4
+    for one, other in zip(after, before, strict=True):
+        np.testing.assert_array_equal(one[others], other[others])
 
 
 @pytest.mark.parametrize("opset", OPSETS)

@@ -12,7 +12,7 @@ from ._scaling import Scaling
 
 # Scaled features up to this size leave room for weights, sums and the squares that the
 # activation takes of these: the largest float32 is 3e38, the largest float64 2e308.
-_LARGEST = {np.dtype(np.float32): 1e15, np.dtype(np.float64): 1e100}
+LARGEST = {np.dtype(np.float32): 1e15, np.dtype(np.float64): 1e100}
 # Rows that differ by a smaller share of their entries are one row in float32, of which
 # the sums keep some six digits.
 _LEAST_CONTRAST = 1e-6
@@ -55,7 +55,7 @@ def scaled_features(
         with np.errstate(over="ignore", invalid="ignore"):  # looked for below
             piece = scaling.apply(X[some])
         low, high = piece.min(), piece.max()
-        largest = _LARGEST[np.dtype(dtype)]
+        largest = LARGEST[np.dtype(dtype)]
         if not (-largest <= low and high <= largest):
             raise _out_of_range(X, dtype)
         scaled[some, :d] = piece
@@ -72,7 +72,7 @@ def check_sparse_range(X: Any, scaling: Scaling, dtype: Any) -> None:
     dtype : numpy dtype
         Float32 or float64.
     """
-    largest = _LARGEST[np.dtype(dtype)]
+    largest = LARGEST[np.dtype(dtype)]
     mean, scale = scaling.mean, scaling.scale
     with np.errstate(over="ignore", invalid="ignore"):
         reach = np.abs(X.data).max(initial=0.0) + np.abs(mean).max(initial=0.0)
@@ -81,7 +81,7 @@ def check_sparse_range(X: Any, scaling: Scaling, dtype: Any) -> None:
         entries = np.abs((X.data - mean[X.indices]) / scale[X.indices])
         # Entries of 0 are not stored; the products that they enter are float64.
         zeros = np.abs(mean / scale).max(initial=0.0)
-    double = _LARGEST[np.dtype(np.float64)]
+    double = LARGEST[np.dtype(np.float64)]
     if not (entries.max(initial=0.0) <= largest and zeros <= double):
         raise _out_of_range(X, dtype)
 
@@ -92,7 +92,7 @@ def _out_of_range(X: Any, dtype: Any) -> ValueError:
     return ValueError(
         "X must stay finite when scaled, weighted and squared in "
         f"{np.dtype(dtype).name}, got values up to {size:.3g}. At most "
-        f"{_LARGEST[np.dtype(dtype)]:.0e} is possible once they are scaled, which "
+        f"{LARGEST[np.dtype(dtype)]:.0e} is possible once they are scaled, which "
         "standardize=True does as the rows that train say."
     )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._atomic import atomic_path, check_place, sync_folder
+from .._atomic import atomic_file, check_place
 from .._paths import PathLike
 from ._onnx_graph import DTYPES, model_of
 from ._registry import ESTIMATORS, find_class
@@ -69,8 +68,9 @@ def export_onnx(
     as JSON, ``label_names``, ``loss_names``, ``incumbent``, and where there are such,
     ``feature_names`` and the two ``classes``.
 
-    A graph cannot refuse features: rows with missing or infinite values have the
-    probabilities NaN and no label.
+    A graph cannot refuse features: rows that ``predict`` refuses, with missing or
+    infinite values or beyond 1e100 once they are standardised, have the probabilities
+    NaN and no label.
 
     Examples
     --------
@@ -98,12 +98,8 @@ def export_onnx(
     metadata = _metadata(classifier)
     _check_size(classifier, dtype, metadata)
     content = model_of(classifier, dtype, opset, metadata).SerializeToString()
-    with atomic_path(target) as temporary:
-        with open(temporary, "xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-    sync_folder(target.parent)
+    with atomic_file(target) as file:
+        file.write(content)
 
 
 def _check_options(dtype: Any, opset: Any) -> None:

@@ -3,6 +3,11 @@
 Features are standardised, every member's network reads them, and the members' logits
 are averaged and divided by the temperature. Members lie side by side in one tensor, so
 that a layer of all of them is one node.
+
+Features that are very large once they are standardised are predicted with or refused as
+`Predictor` does it, whatever the precision of the graph. The first layer's activation
+does not depend on the size of a row, so a row that would leave float32 is made smaller
+as a whole. One that `Predictor` refuses becomes NaN: a graph cannot raise an error.
 """
 
 from __future__ import annotations
@@ -17,6 +22,7 @@ from numpy.typing import NDArray
 from .._version import __version__
 from ..network import Layout, Scaling
 from ..network._kernels import TINY
+from ..network._range import LARGEST
 
 DTYPES: Mapping[str, type[np.floating]] = {"float32": np.float32, "float64": np.float64}
 
@@ -62,10 +68,10 @@ def model_of(
     layout, kind = classifier.layout_, DTYPES[dtype]
     scores = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(kind))
     graph = _Graph()
-    rows = _add_scaling(graph, classifier.scaling_, kind)
+    rows, size = _add_scaling(graph, classifier.scaling_, kind)
     thetas = np.atleast_2d(classifier.theta_)
     logits = _add_networks(
-        graph, rows, thetas, layout, float(classifier.temperature_), kind
+        graph, rows, size, thetas, layout, float(classifier.temperature_), kind
     )
     graph.node("Sigmoid", logits, output="probabilities")
     positive = graph.node("Greater", logits, graph.constant("zero", 0, kind))
@@ -101,27 +107,46 @@ def model_of(
     return model
 
 
-def _add_scaling(graph: _Graph, scaling: Scaling, kind: Any) -> str:
-    """Add (x − mean) / scale in float64; return its name.
+def _add_scaling(graph: _Graph, scaling: Scaling, kind: Any) -> tuple[str, str]:
+    """Add (x − mean) / scale, times a factor for each row; return both names.
 
-    In single precision a large mean would take the digits of what is left.
+    The factor is 1 unless a row is too large for the precision, and NaN if it is too
+    large for `Predictor`. In single precision a large mean would take the digits of
+    what is left, so all of it is float64.
     """
-    if not scaling.mean.any() and (scaling.scale == 1).all():
-        return "features"
     double, own = (
         import_onnx().helper.np_dtype_to_tensor_dtype(np.dtype(t))
         for t in (np.float64, kind)
     )
-    mean = graph.constant("mean", scaling.mean, np.float64)
-    scale = graph.constant("scale", scaling.scale, np.float64)
-    wide = graph.node("Cast", "features", to=double)
-    scaled = graph.node("Div", graph.node("Sub", wide, mean), scale)
-    return graph.node("Cast", scaled, to=own)
+
+    def constant(name: str, value: Any) -> str:
+        return graph.constant(name, value, np.float64)
+
+    scaled = graph.node("Cast", "features", to=double)
+    if scaling.mean.any() or (scaling.scale != 1).any():
+        centred = graph.node("Sub", scaled, constant("mean", scaling.mean))
+        scaled = graph.node("Div", centred, constant("scale", scaling.scale))
+    # Sums are products with ones: reductions of no rows have another shape at times.
+    ones = constant("ones", np.ones((len(scaling.mean), 1)))
+    sizes = graph.node("Abs", scaled)
+    held = constant("largest_held", LARGEST[np.dtype(kind)])
+    reach = graph.node("Div", graph.node("MatMul", sizes, ones), held)
+    one = constant("one", 1)
+    factor = graph.node("Div", one, graph.node("Max", reach, one))
+    largest = constant("largest", LARGEST[np.dtype(np.float64)])
+    beyond = graph.node("Cast", graph.node("Greater", sizes, largest), to=double)
+    refused = graph.node(
+        "Greater", graph.node("MatMul", beyond, ones), constant("no", 0)
+    )
+    factor = graph.node("Where", refused, constant("nan", np.nan), factor)
+    rows = graph.node("Cast", graph.node("Mul", scaled, factor), to=own)
+    return rows, graph.node("Cast", factor, to=own)
 
 
 def _add_networks(
     graph: _Graph,
     rows: str,
+    size: str,
     thetas: NDArray[np.float32],
     layout: Layout,
     temperature: float,
@@ -135,11 +160,11 @@ def _add_networks(
     m, c, k = len(thetas), layout.embedding_dim, layout.n_labels
     first, *hidden, last = layout.matrices(thetas)
     first = _centred(first).astype(kind).transpose(1, 0, 2).reshape(-1, m * c)
+    # The bias shrinks with its row.
     entries = graph.node(
-        "Gemm",
-        rows,
-        graph.constant("E", first[:-1], kind),
-        graph.constant("b_E", first[-1], kind),
+        "Add",
+        graph.node("MatMul", rows, graph.constant("E", first[:-1], kind)),
+        graph.node("Mul", size, graph.constant("b_E", first[-1:], kind)),
     )
     # 0 stands for the number of rows.
     by_member = graph.constant("by_member", [0, m, c], np.int64)
