@@ -215,3 +215,34 @@ def test_results_of_several_versions_are_told_about():
     Results(PLAN, [old, old, failed("a", 2)])
     with pytest.warns(UserWarning, match=r"several versions of clml, 0\.1, 0\.2"):
         Results(PLAN, [old, new])
+
+
+def test_a_table_goes_over_the_records_once():
+    """However many cells it has: it would take the square of the records."""
+
+    class Counted(list):
+        times = 0
+
+        def __iter__(self):
+            self.times += 1
+            return super().__iter__()
+
+    names = [f"d{i}" for i in range(12)]
+    records = Counted(
+        {
+            "key": f"{d}{m}",
+            "dataset": d,
+            "method": m,
+            "split": 0,
+            "seed": 0,
+            "status": "done",
+            "losses": {"test": {"hamming": 0.1}},
+        }
+        for d in names
+        for m in "abcd"
+    )
+    plan = {"datasets": names, "methods": list("abcd"), "losses": ["hamming"]}
+    results = Results(plan, records)
+    records.times = 0
+    assert (results.table("hamming") == 0.1).all()
+    assert records.times == 1

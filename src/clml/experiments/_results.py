@@ -156,14 +156,22 @@ class Results:
         dataset, method, loss : str
         part : {"test", "train", "validation"}, default="test"
         """
+        return self._all_values(loss, part).get((dataset, method), [])
+
+    def _all_values(self, loss: str, part: str) -> dict[tuple[str, str], list[float]]:
+        """Return the values of each dataset and method, in one pass over the records.
+
+        Nothing is kept for the next time: records may be changed.
+        """
         if part not in PARTS:
             raise ValueError(f"part must be one of {list(PARTS)}, got {part!r}.")
-        chosen = [
-            r for r in self.done if (r["dataset"], r["method"]) == (dataset, method)
-        ]
-        chosen.sort(key=lambda r: (r["seed"], r["split"]))
-        found = [(r["losses"].get(part) or {}).get(loss) for r in chosen]
-        return [float(value) for value in found if value is not None]
+        found: dict[tuple[str, str], list[float]] = {}
+        for r in sorted(self.done, key=lambda r: (r["seed"], r["split"])):
+            value = (r["losses"].get(part) or {}).get(loss)
+            if value is not None:
+                cell = r["dataset"], r["method"]
+                found.setdefault(cell, []).append(float(value))
+        return found
 
     def table(
         self, loss: str, part: str = "test", methods: Sequence[str] | None = None
@@ -202,10 +210,11 @@ class Results:
         methods: Sequence[str] | None,
     ) -> NDArray[np.float64]:
         columns = self.methods if methods is None else list(methods)
-        table = np.full((len(self.datasets), len(columns)), np.nan)
-        for i, dataset in enumerate(self.datasets):
+        datasets, found = self.datasets, self._all_values(loss, part)
+        table = np.full((len(datasets), len(columns)), np.nan)
+        for i, dataset in enumerate(datasets):
             for j, method in enumerate(columns):
-                values = self.values(dataset, method, loss, part)
+                values = found.get((dataset, method), [])
                 if len(values) >= least:
                     table[i, j] = summary(values)
         return table
