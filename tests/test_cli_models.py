@@ -2,12 +2,14 @@
 
 import csv
 import json
+import os
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from clml import CLMLClassifier
+from clml._commands import _models, _train
 from clml.baselines import MLkNNClassifier
 from clml.cli import main
 from clml.datasets import read_csv
@@ -213,6 +215,67 @@ def test_predict_writes_numbers_exactly(folder, tmp_path, option, method):
     model = load(folder / "m.clml").select(weights={"hamming": 1, "lrap": 2})
     del model.feature_names_in_
     np.testing.assert_array_equal(values, getattr(model, method)(data.X))
+
+
+@pytest.fixture
+def appears(tmp_path, monkeypatch):
+    """A file that somebody else writes while this command works."""
+    path = tmp_path / "out.x"
+
+    def meanwhile(module, name):
+        work = getattr(module, name)
+
+        def slow(*arguments, **settings):
+            path.write_text("theirs")
+            return work(*arguments, **settings)
+
+        monkeypatch.setattr(module, name, slow)
+        return path
+
+    return meanwhile
+
+
+@pytest.mark.parametrize("command", ["train", "tune"])
+def test_a_model_whose_name_is_taken_meanwhile_has_another(
+    command, folder, tmp_path, appears
+):
+    if command == "tune":
+        pytest.importorskip("skops")
+    path = appears(_train, "_fit")
+    (tmp_path / "out-2.x").touch()
+    quick = QUICK if command == "train" else ["--epochs", "1", "--set", "cv=2"]
+    given = [command, folder / "train.csv", "--labels", "y_*", "-o", path, *quick]
+    result = run(*given, "--json", code=1)
+    kept = tmp_path / "out-3.x"
+    assert json.loads(result.stdout)["model"] == str(kept)
+    assert f"{path} appeared during the training" in result.stderr
+    assert f"the model is in {kept}" in result.stderr
+    assert path.read_text() == "theirs"
+    assert load(kept).label_names_.tolist() == ["y_rain", "y_wind"]
+    run(*given, "--force")
+    assert load(path).n_labels_ == 2
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["out-2.x", "out-3.x", "out.x"]
+
+
+def test_predictions_whose_name_is_taken_meanwhile_are_refused(folder, appears):
+    path = appears(_models, "read_rows")
+    given = ["predict", folder / "m.clml", folder / "new.csv", "-o", path]
+    assert "is not to be replaced" in run(*given, code=1).stderr
+    assert path.read_text() == "theirs"
+    run(*given, "--force")
+    assert path.read_text().startswith("y_rain")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="of POSIX")
+@pytest.mark.parametrize("force", [[], ["--force"]])
+@pytest.mark.parametrize("command", ["train", "tune", "predict"])
+def test_outputs_that_are_no_files_are_refused_at_once(
+    command, force, folder, tmp_path
+):
+    os.mkfifo(tmp_path / "pipe")
+    data = [folder / "m.clml"] if command == "predict" else []
+    given = [command, *data, folder / "new.csv", "-o", tmp_path / "pipe", *force]
+    assert "is a named pipe, expected the path of" in run(*given, code=2).stderr
 
 
 def test_predict_as_json(folder, tmp_path):

@@ -186,7 +186,7 @@ def render_page(result: DemoResult) -> str:
 
 def write_page(path: Path | str, text: str) -> Path:
     """Write the page whole or not at all, and return where it is."""
-    path = Path(path).resolve()
+    path = Path(path).absolute()
     with atomic_texts(path) as [file]:
         file.write(text)
     return path

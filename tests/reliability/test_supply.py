@@ -221,7 +221,7 @@ def test_names_of_unfinished_files_are_random(tmp_path):
             (found,) = tmp_path.glob(".*")
             names.add(found.name)
     assert len(names) == 100
-    assert all(re.fullmatch(r"\.[0-9a-f]{16}\.(part|tmp)", name) for name in names)
+    assert all(re.fullmatch(r"\.[0-9a-f]{16}\.part", name) for name in names)
 
 
 def test_a_link_under_the_name_of_an_unfinished_file_is_not_followed(
@@ -243,11 +243,8 @@ def test_a_link_under_the_name_of_an_unfinished_file_is_not_followed(
         with _atomic.atomic_texts(path) as [file]:
             file.write("ours")
 
-    for name, write in (
-        (".0000000000000000.tmp", write_text),
-        (".0000000000000000.part", lambda path: save(model, path)),
-    ):
-        (tmp_path / name).symlink_to(victim)
+    (tmp_path / ".0000000000000000.part").symlink_to(victim)
+    for write in (write_text, lambda path: save(model, path)):
         with pytest.raises(FileExistsError):
             write(tmp_path / "target")
         assert victim.read_text() == "precious"

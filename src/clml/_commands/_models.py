@@ -132,7 +132,7 @@ def predict(
     if to_file:
         from .._atomic import atomic_texts
 
-        with atomic_texts(output) as [file]:
+        with atomic_texts(output, replace=force) as [file]:
             _write_csv(file, names, values)
     elif not as_json:
         _write_csv(sys.stdout, names, values)

@@ -46,14 +46,16 @@ def report(
     """  # noqa: D301  (click reads the character)
     output = results / "report.html" if output is None else output
     check_output(output, force)
-    from ..report import write_report
+    from ..report._data import experiment_data
+    from ..report._page import build_page, write_page
 
     if everything:
         from ..experiments import Results
 
         for line in write_tables_and_figures(Results.read(results), results):
             say(line)
-    path = write_report(results, output)
+    page = build_page(experiment_data(results))
+    path = write_page(output, page, replace=force)
     if as_json:
         print_json({"page": path, "bytes": path.stat().st_size})
     else:

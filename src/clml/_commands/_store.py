@@ -9,17 +9,16 @@ from typing import Any
 
 from .._multilabel import MultiLabelMixin
 from .._paths import fail, open_regular
-from ..persistence import load, save
+from ..persistence import load
 from ..persistence._file import untrusted_types
 from ..persistence._models import MODEL_FILE
 from ..persistence._skops import UntrustedTypesError, import_skops, load_foreign
 
-__all__ = ["import_skops", "load_model", "save_tuned"]
+__all__ = ["import_skops", "load_model", "strangers_in"]
 
 
-def save_tuned(model: Any, path: Path) -> list[str]:
-    """Write a tuned model; return the types that loading must be told of."""
-    save(model, path)
+def strangers_in(path: Path) -> list[str]:
+    """Return the types that loading a model must be told of."""
     return untrusted_types(path, MODEL_FILE)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import errno
+import itertools
 import json
 import math
 import os
@@ -18,6 +19,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+
+from .._atomic import atomic_path, check_place
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -210,13 +213,35 @@ def check_output(path: Path, force: bool, hint: str = "-o") -> None:
     folder = path.absolute().parent
     if not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)):
         problem = f"{path} must be in an existing folder that can be written."
-    elif path.is_dir():
-        problem = f"{path} is a folder, expected the path of a file."
-    elif path.exists() and not force:
-        problem = f"{path} exists; --force replaces it."
     else:
-        return
+        try:
+            check_place(path)
+        except OSError as error:
+            problem = str(error)
+        else:
+            if force or not path.exists():
+                return
+            problem = f"{path} exists; --force replaces it."
     raise click.BadParameter(problem, param_hint=hint)
+
+
+def keep_model(model: Any, path: Path, force: bool) -> Path:
+    """Save a model; return where it is.
+
+    Unless it may be replaced, a file that has appeared since ``check_output`` stays as
+    it is, and the model, which took its time, goes beside it under another name.
+    """
+    from ..persistence import save
+
+    place = path
+    for number in itertools.count(2):
+        try:
+            with atomic_path(place, replace=force) as temporary:
+                save(model, temporary)
+            break
+        except FileExistsError:
+            place = path.with_stem(f"{path.stem}-{number}")
+    return place
 
 
 # --- what is printed -------------------------------------------------------------

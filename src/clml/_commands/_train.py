@@ -29,6 +29,7 @@ from ._support import (
     check_output,
     force_option,
     json_option,
+    keep_model,
     print_json,
     say,
     working,
@@ -80,7 +81,13 @@ def _judges(model: Any) -> str:
 
 
 def _report_fit(
-    model: Any, path: Path, data: Data, seconds: float, as_json: bool, **more: Any
+    model: Any,
+    wanted: Path,
+    path: Path,
+    data: Data,
+    seconds: float,
+    as_json: bool,
+    **more: Any,
 ) -> None:
     front = model.front_
     best = dict(zip(front.loss_names, front.losses.min(axis=0).tolist(), strict=True))
@@ -115,6 +122,9 @@ def _report_fit(
     if model.interrupted_:
         say("Interrupted: the model is that of the epochs so far.")
         click.get_current_context().exit(INTERRUPTED)
+    if path != wanted:
+        say(f"Error: {wanted} appeared during the training: the model is in {path}.")
+        click.get_current_context().exit(1)
 
 
 @click.command()
@@ -157,7 +167,6 @@ def train(
     """  # noqa: D301  (click reads the character)
     check_output(output, force)
     from .._classifier import PAPER_SETTINGS, CLMLClassifier
-    from ..persistence import save
 
     model = CLMLClassifier(**PAPER_SETTINGS if paper else {})
     chosen = parse_settings(settings, model.get_params())
@@ -176,8 +185,8 @@ def train(
         model.set_callbacks(EpochBar())
     with working(f"Training on {rows.X.shape[0]:,} rows ...", spins=False):
         seconds = _fit(model, source, rows)
-    save(model, output)
-    _report_fit(model, output, rows, seconds, as_json)
+    path = keep_model(model, output, force)
+    _report_fit(model, output, path, rows, seconds, as_json)
 
 
 @click.command()
@@ -225,7 +234,7 @@ def tune(
     """  # noqa: D301  (click reads the character)
     check_output(output, force)
     from .._tuned import LebesgueTunedClassifier
-    from ._store import import_skops, save_tuned
+    from ._store import import_skops, strangers_in
 
     import_skops()  # said before the training, not after it
     learner = find_learner(estimator, seed)
@@ -247,8 +256,9 @@ def tune(
     rows = _training_data(source, labels, part, split_seed)
     with working(f"Tuning {estimator} on {rows.X.shape[0]:,} rows ..."):
         seconds = _fit(model, source, rows)
-    strangers = save_tuned(model, output)
+    path = keep_model(model, output, force)
+    strangers = strangers_in(path)
     if strangers:
         options = " ".join(f"--trust {name}" for name in strangers)
         say(f"Its types are not all of scikit-learn: to use the model, add {options}")
-    _report_fit(model, output, rows, seconds, as_json, trust=strangers)
+    _report_fit(model, output, path, rows, seconds, as_json, trust=strangers)

@@ -18,16 +18,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import Bunch
 
-from .._atomic import atomic_path, sweep_unfinished
+from .._atomic import ABANDONED, atomic_file, sweep_unfinished
 from .._csr_format import check_csr_parts
 from .._paths import open_regular
 from ._bunch import make_bunch
 from ._npz import arrays_digest, read_arrays
 
 # Changes whenever a reader would read the same file into something else.
-_VERSION = 1
-# Seconds after which nobody is still writing a copy.
-_ABANDONED = 3600.0
+_VERSION = 2
 _TEXTS = (
     "feature_names",
     "label_names",
@@ -171,11 +169,6 @@ def store(folder: Path, key: str, bunch: Bunch) -> None:
     """Store a copy whole or not at all; a folder that cannot be written is no error."""
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
-        sweep_unfinished(folder, _ABANDONED)
-        with (
-            atomic_path(folder / f"{key}.npz") as temporary,
-            open(temporary, "xb") as stream,
-        ):
+        sweep_unfinished(folder, ABANDONED)
+        with atomic_file(folder / f"{key}.npz") as stream:
             np.savez(stream, **_sealed(_as_arrays(bunch), key))  # type: ignore[arg-type]
-            stream.flush()
-            os.fsync(stream.fileno())

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from .._atomic import atomic_path
+from .._atomic import ABANDONED, atomic_path, sweep_unfinished
 from ._files import read_file
 from ._home import SUFFIXES
 from ._registry import Variant
@@ -124,7 +124,7 @@ def _check(path: Path, variant: Variant) -> None:
 def _fetch(url: str, variant: Variant, target: Path) -> None:
     """Bring one address to its place, whole and checked, or not at all."""
     with atomic_path(target) as temporary:
-        with open(temporary, "xb") as stream:
+        with open(temporary, "wb") as stream:
             _copy(url, stream, variant.n_bytes, target.name)
             stream.flush()
             os.fsync(stream.fileno())
@@ -175,6 +175,7 @@ def download(variants: tuple[Variant, ...], target: Path) -> Path:
     """
     failures = []
     with _folder(target.parent):
+        sweep_unfinished(target.parent, ABANDONED)
         for variant in variants:
             for url in variant.urls:
                 path = target.with_name(target.name + _suffix(url))

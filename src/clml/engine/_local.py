@@ -7,13 +7,12 @@ are computed with: checked, split and scaled.
 
 from __future__ import annotations
 
-import shutil
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Self
+from typing import IO, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,46 +29,65 @@ _IN_FLIGHT = 4
 
 
 @dataclass(frozen=True, eq=False)
-class _Scratch:
-    """A copy on disk of a partition's rows; the engines say what the arrays are."""
+class _Copy:
+    """Where a partition's rows are on disk; the engines say what the arrays are."""
 
-    index: int
-    path: Path
+    start: int
     engines: dict[str, NumpyEngine]
     n_arrays: dict[str, int]
-    nbytes: int
 
-    @classmethod
-    def write(cls, held: Held, folder: Path) -> _Scratch | None:
-        """Copy rows that are in the memory of this process; None of others."""
-        if not all(isinstance(e, NumpyEngine) for e in held.engines.values()):
-            return None
+
+class _Scratch:
+    """Copies on disk of partitions' rows, in one file that has no name.
+
+    The system takes such a file back when the process ends, however it ends.
+    """
+
+    def __init__(self) -> None:
+        # Without a buffer NumPy reads and writes the file itself.
+        self._file: IO[bytes] = tempfile.TemporaryFile(prefix="clml-", buffering=0)
+        # One partition is read while another is written.
+        self._lock = threading.Lock()
+        self._end = 0
+        self._copies: dict[int, _Copy] = {}
+
+    def __contains__(self, index: int) -> bool:
+        return index in self._copies
+
+    def close(self) -> None:
+        """Give the disk back."""
+        self._file.close()
+
+    def write(self, held: Held) -> None:
+        """Copy rows that are in the memory of this process; not those of others."""
         engines: dict[str, NumpyEngine] = {}
         n_arrays = {}
-        path = folder / f"{held.index}.rows"
-        with open(path, "xb") as file:
+        with self._lock:
+            self._file.seek(self._end)
             for part, engine in held.engines.items():
-                assert isinstance(engine, NumpyEngine)
+                if not isinstance(engine, NumpyEngine):
+                    return
                 arrays = engine.arrays()
                 for array in arrays:
-                    np.lib.format.write_array(file, array, allow_pickle=False)
+                    np.lib.format.write_array(self._file, array, allow_pickle=False)
                 n_arrays[part] = len(arrays)
                 engines[part] = engine.with_arrays([a[:1].copy() for a in arrays])
-        return cls(held.index, path, engines, n_arrays, held.nbytes)
+            self._copies[held.index] = _Copy(self._end, engines, n_arrays)
+            self._end = self._file.tell()
 
-    def read(self) -> Held:
-        """Return the partition as it was."""
+    def read(self, index: int) -> Held:
+        """Return a partition as it was."""
+        copy = self._copies[index]
         engines = {}
-        with open(self.path, "rb") as file:
-            for part, engine in self.engines.items():
-                arrays = [_read_array(file) for _ in range(self.n_arrays[part])]
+        with self._lock:
+            self._file.seek(copy.start)
+            for part, engine in copy.engines.items():
+                arrays = [
+                    np.lib.format.read_array(self._file, allow_pickle=False)
+                    for _ in range(copy.n_arrays[part])
+                ]
                 engines[part] = engine.with_arrays(arrays)
-        return Held(self.index, engines)
-
-
-def _read_array(file: Any) -> NDArray:
-    array: NDArray = np.lib.format.read_array(file, allow_pickle=False)
-    return array
+        return Held(index, engines)
 
 
 class LocalHolders:
@@ -112,8 +130,7 @@ class LocalHolders:
         self._kept: dict[int, Held] = {}
         self._kept_bytes = 0
         self._largest = 0
-        self._copies: dict[int, _Scratch] = {}
-        self._folder: Path | None = None
+        self._scratch: _Scratch | None = None
         self.n_read = 0
 
     @property
@@ -126,8 +143,8 @@ class LocalHolders:
 
     def __exit__(self, *error: object) -> None:
         self._kept.clear()
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        if self._scratch is not None:
+            self._scratch.close()
 
     def evaluate(
         self, thetas: NDArray[np.floating], requests: tuple[Request, ...]
@@ -162,8 +179,9 @@ class LocalHolders:
 
     def _read(self, index: int) -> Held:
         self.n_read += 1
-        copy = self._copies.get(index)
-        return self._load(index) if copy is None else copy.read()
+        if self._scratch is not None and index in self._scratch:
+            return self._scratch.read(index)
+        return self._load(index)
 
     def _keep(self, held: Held) -> None:
         """Keep a partition in memory if there is room for it, else on disk."""
@@ -187,18 +205,15 @@ class LocalHolders:
             self._copy(held)
 
     def _copy(self, held: Held) -> None:
-        if held.index in self._copies:
-            return
-        if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="clml-"))
         try:
-            copy = _Scratch.write(held, self._folder)
+            if self._scratch is None:
+                self._scratch = _Scratch()
+            if held.index not in self._scratch:
+                self._scratch.write(held)
         except OSError as error:
             raise OSError(
                 error.errno,
                 f"The rows that do not fit memory_mb={self._memory_mb:g} are copied to "
-                f"{self._folder}, which failed: {error.strerror}. Another place for it "
-                "is set by the environment variable TMPDIR",
+                f"a temporary file, which failed: {error.strerror}. Another place for "
+                "it is set by the environment variable TMPDIR",
             ) from error
-        if copy is not None:
-            self._copies[held.index] = copy

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from .._atomic import atomic_file
 from .._paths import PathLike
 from ..datasets._npz import arrays_digest
 from ._cell_data import data_arrays, packed, unpacked
@@ -19,7 +20,7 @@ from ._plan import Plan, read_plan
 from ._progress import Progress
 from ._results import Results
 from ._schedule import Cell, cells_of, digest
-from ._store import BEAT_SECONDS, RECORDS, Store, read_lines, write_bytes
+from ._store import BEAT_SECONDS, DATA, RECORDS, Store, read_lines
 
 # How often jobs that another runner is at are looked after.
 _LOOK_SECONDS = 0.5
@@ -115,7 +116,6 @@ def _resolve(plan: Plan, folder: Path, download: bool) -> dict[str, Any]:
     Jobs read these copies: the same rows for all, whatever happens to the originals.
     """
     resolved = plan.as_dict()
-    (folder / "data").mkdir(exist_ok=True)
     for spec, entry in zip(plan.datasets, resolved["datasets"], strict=True):
         bunch = spec.load(download)
         arrays = data_arrays(bunch)
@@ -130,7 +130,8 @@ def _resolve(plan: Plan, folder: Path, download: bool) -> dict[str, Any]:
         }
         path = _data_path(folder, entry["data_hash"])
         if not _holds(path, entry["data_hash"]):
-            write_bytes(path, packed(arrays))
+            with atomic_file(path) as file:
+                file.write(packed(arrays))
     return resolved
 
 
@@ -143,7 +144,7 @@ def _holds(path: Path, hash_of_data: str) -> bool:
 
 
 def _data_path(folder: Path, hash_of_data: str) -> Path:
-    return folder / "data" / f"{hash_of_data}.npz"
+    return folder / DATA / f"{hash_of_data}.npz"
 
 
 def _wait_for(events: list[threading.Event]) -> None:

@@ -18,11 +18,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
-from .._atomic import atomic_path, atomic_texts, sync_folder
+from .._atomic import (
+    ABANDONED,
+    atomic_file,
+    atomic_texts,
+    check_place,
+    sweep_unfinished,
+    sync_folder,
+)
 from .._json_text import check_json_size
 from .._paths import fail, open_regular
 
 RECORDS, PLAN, ARTIFACTS, CLAIMS = "records.jsonl", "plan.json", "artifacts", "claims"
+DATA, _LOCK = "data", ".lock"
+# What is written to: this folder, those within, and those of reports about it.
+_WRITTEN = (".", ARTIFACTS, DATA, "tables", "figures")
 _LONGEST_LINE = 2**20
 _LEAST_OF_RECORD = 2**16
 _LARGEST_FILE = 2**30
@@ -176,8 +186,12 @@ class Store:
 
     def __init__(self, folder: Path, retry_failed: bool = False) -> None:
         self.folder = folder
-        for name in (ARTIFACTS, CLAIMS):
+        for name in (ARTIFACTS, CLAIMS, DATA):
             (folder / name).mkdir(parents=True, exist_ok=True)
+        for name in (RECORDS, PLAN, _LOCK):
+            check_place(folder / name)
+        for name in _WRITTEN:
+            sweep_unfinished(folder / name, ABANDONED)
         self._offset = 0
         self._status: dict[str, str] = {}
         self._to_retry: set[str] = set()
@@ -191,7 +205,7 @@ class Store:
             self._to_retry = set(failed)
 
     def _lock(self) -> Any:
-        return _locked(self.folder / ".lock")
+        return _locked(self.folder / _LOCK)
 
     def _refresh(self) -> None:
         """Take in what other runners have finished."""
@@ -222,7 +236,7 @@ class Store:
             if self.is_finished(key):
                 return "finished"
             if path.exists():
-                if not _is_stale(path, self.folder / ".lock"):
+                if not _is_stale(path, self.folder / _LOCK):
                     return "taken"
                 path.unlink(missing_ok=True)
             pid, token = os.getpid(), secrets.token_hex(16)
@@ -279,7 +293,8 @@ class Store:
         record = dict(record)
         if artifact is not None:
             name = f"{ARTIFACTS}/{record['key']}.npz"
-            write_bytes(self.folder / name, artifact)
+            with atomic_file(self.folder / name) as file:
+                file.write(artifact)
             record["artifact"] = name
         line = json.dumps(record, allow_nan=False).encode() + b"\n"
         with self._lock():
@@ -307,16 +322,6 @@ def _append(path: Path, line: bytes, end: int) -> None:
         os.fsync(file.fileno())
     if is_new:
         sync_folder(path.parent)
-
-
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file that appears when all of it is on the disk."""
-    with atomic_path(path) as temporary:
-        with temporary.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-    sync_folder(path.parent)
 
 
 def _read_claim(path: Path) -> dict[str, Any]:

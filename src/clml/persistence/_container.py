@@ -14,7 +14,6 @@ import hashlib
 import io
 import json
 import math
-import os
 import re
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -23,7 +22,7 @@ from typing import IO, Any
 
 from numpy.typing import NDArray
 
-from .._atomic import atomic_path, check_place, sync_folder
+from .._atomic import atomic_file
 from .._json_text import check_json_size
 from ._npy import read_array, write_array
 
@@ -50,22 +49,19 @@ def write_container(
     """
     # All digests have one length: this text is as long as the one to come.
     _check_state_text(_state_text(state, ["0" * 64] * len(arrays)))
-    check_place(path)
-    with atomic_path(path) as temporary:
-        with open(temporary, "xb") as file:
-            with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-                digests = [
-                    _write_member(archive, _array_name(index), array)
-                    for index, array in enumerate(arrays)
-                ]
-                text = _state_text(state, digests)
-                # Members without a date of their own: ZipInfo has a fixed one.
-                archive.writestr(zipfile.ZipInfo(_STATE), text)
-                digest = hashlib.sha256(text).hexdigest()
-                archive.comment = f"sha256 of {_STATE}: {digest}".encode("ascii")
-            file.flush()
-            os.fsync(file.fileno())
-    sync_folder(path.parent)
+    with (
+        atomic_file(path) as file,
+        zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive,
+    ):
+        digests = [
+            _write_member(archive, _array_name(index), array)
+            for index, array in enumerate(arrays)
+        ]
+        text = _state_text(state, digests)
+        # Members without a date of their own: ZipInfo has a fixed one.
+        archive.writestr(zipfile.ZipInfo(_STATE), text)
+        digest = hashlib.sha256(text).hexdigest()
+        archive.comment = f"sha256 of {_STATE}: {digest}".encode("ascii")
 
 
 def _check_state_text(text: bytes) -> None:

@@ -65,7 +65,7 @@ def write_file(path: Path, kind: FileKind, content: Any) -> None:
     Parameters
     ----------
     path : Path
-        One that exists is replaced, a link too.
+        One that exists is replaced: see `clml._atomic`.
     kind : FileKind
     content : whatever an Encoder takes
 

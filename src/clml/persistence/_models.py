@@ -40,7 +40,9 @@ def save(estimator: Any, path: PathLike) -> None:
         :class:`~clml.LebesgueStackingClassifier` hold, are written by skops (extra
         ``persist``).
     path : str or path
-        The file, of any suffix. One that exists is replaced, a link too.
+        The file, of any suffix. One that exists is replaced and hands its permissions
+        on. A link is replaced itself, and what it points to stays. Anything else, such
+        as a device, is refused.
 
     Raises
     ------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._atomic import atomic_path, check_place, sync_folder
+from .._atomic import atomic_file, check_place
 from .._paths import PathLike
 
 if TYPE_CHECKING:
@@ -215,9 +214,6 @@ def save_figure(figure: Figure, path: PathLike, dpi: float = 150) -> Path:
     settings = {"svg.hashsalt": "clml", "svg.fonttype": "path"}
     with import_matplotlib().rc_context(settings):
         figure.savefig(content, format=kind, dpi=dpi, metadata=_METADATA[kind])
-    with atomic_path(target) as temporary, open(temporary, "xb") as file:
+    with atomic_file(target) as file:
         file.write(content.getbuffer())
-        file.flush()
-        os.fsync(file.fileno())
-    sync_folder(target.parent)
     return target

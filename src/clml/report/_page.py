@@ -81,10 +81,10 @@ def build_page(data: Mapping[str, Any]) -> str:
     return page
 
 
-def write_page(path: PathLike, text: str) -> Path:
+def write_page(path: PathLike, text: str, replace: bool = True) -> Path:
     """Write a page whole or not at all, and return where it is."""
     place = Path(path).absolute()
-    with atomic_texts(place) as [file]:
+    with atomic_texts(place, replace=replace) as [file]:
         file.write(text)
     return place
 
