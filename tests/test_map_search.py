@@ -201,6 +201,17 @@ def test_number_of_halves(n, pairs, monkeypatch):
     assert max(seen) - min(seen) <= 1
 
 
+def test_many_labels_choose_by_fewer_halves():
+    """With thousands of labels the choice took most of a fit."""
+    scores, Y = make_scores(n=120, k=2000)
+    targets = RowTargets.from_indicator(Y)
+    settings = SETTINGS | {"max_epochs": 120, "population_size": 64}
+    assert MapSearch(scores, targets, LOSSES, **settings)._n_repeats() == 1
+    # Thresholds are found exactly, without candidates.
+    settings["transform"] = "thresholds"
+    assert MapSearch(scores, targets, LOSSES, **settings)._n_repeats() == 5
+
+
 @pytest.mark.parametrize("n", [1, 2, 3])
 @pytest.mark.parametrize("transform", ["affine", "thresholds"])
 def test_hardly_any_rows(n, transform):

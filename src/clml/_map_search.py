@@ -38,6 +38,9 @@ _NEAR = 1e-4
 _MOST_ROWS = 20_000
 # Halves that choose the strength: so many pairs below so many rows, then one.
 _REPEATS = ((2_000, 5), (8_001, 2))
+# Scores that these evaluate altogether, unless one pair takes more: with thousands of
+# labels five pairs took most of a fit, and more labels judge each of them.
+_MOST_SCORES = 3e9
 
 #: "identity", or the strength of a map with a shift.
 Candidate = Literal["identity"] | float
@@ -247,10 +250,8 @@ class MapSearch:
 
     def _judged_on_halves(self) -> NDArray[np.float64]:
         """Return the log geometric mean (halves, candidates) on held-out halves."""
-        n = self.rows.n_rows
-        repeats = next((r for most, r in _REPEATS if n < most), 1)
         values = []
-        for repeat in range(repeats):
+        for repeat in range(self._n_repeats()):
             generator = np.random.default_rng([*self._seed, 3, repeat])
             halves = iterative_split_indices(
                 self.rows.targets.dense, test_size=0.5, random_state=generator
@@ -260,6 +261,16 @@ class MapSearch:
                 maps = self._candidates(given, (*self._seed, 4, repeat, side))
                 values.append(log_geometric_mean(held_out, maps))
         return np.array(values)
+
+    def _n_repeats(self) -> int:
+        """Return how many pairs of halves choose the strength."""
+        n = self.rows.n_rows
+        repeats = next((r for most, r in _REPEATS if n < most), 1)
+        if not self.space.evolved:
+            return repeats
+        candidates = self._strategy((0,)).population_size * self._max_epochs
+        affordable = _MOST_SCORES / (n * self.space.n_labels * candidates)
+        return int(np.clip(affordable, 1, repeats))
 
     def _candidates(
         self, engine: ScoreEngine, seed: tuple[int, ...]
