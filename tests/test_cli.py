@@ -215,6 +215,39 @@ def test_a_warning_is_one_line():
     assert result.stderr == "Warning: mind this\n"
 
 
+def printing(command):
+    @click.group(cls=CommandGroup)
+    def group():
+        pass
+
+    group.command(name="show")(command)
+    return group
+
+
+@pytest.mark.parametrize(("charset", "shown"), [("utf-8", "ł"), ("cp1252", r"\u0142")])
+def test_anything_can_be_printed(charset, shown):
+    group = printing(lambda: click.echo("é ł \ud800"))
+    result = CliRunner(charset=charset).invoke(group, ["show"])
+    assert result.exit_code == 0, result.exception
+    assert result.stdout == f"é {shown} \\ud800\n"
+
+
+@pytest.mark.parametrize("charset", ["utf-8", "cp1252", "ascii"])
+@pytest.mark.parametrize("text", ["é", "é ł \ud800"])
+def test_any_text_comes_back_from_json(charset, text):
+    group = printing(lambda: print_json({text: text}))
+    result = CliRunner(charset=charset).invoke(group, ["show"])
+    assert result.exit_code == 0, result.exception
+    assert json.loads(result.stdout) == {text: text}
+
+
+def test_stdout_is_left_as_it_was(capsys):
+    before = sys.stdout.errors
+    printing(lambda: click.echo("\ud800"))(["show"], standalone_mode=False)
+    assert sys.stdout.errors == before
+    assert capsys.readouterr().out == "\\ud800\n"
+
+
 def test_json_has_no_numbers_that_json_has_not(capsys):
     print_json({"a": [float("nan"), 1.0], "where": Path("x"), "b": (True, None)})
     expected = {"a": [None, 1.0], "where": "x", "b": [True, None]}

@@ -5,6 +5,7 @@ import json
 import os
 
 import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
@@ -411,6 +412,49 @@ def test_a_model_of_one_label_with_classes(tmp_path):
         2,
         1,
     )
+
+
+@pytest.fixture(scope="module")
+def strange_names(tmp_path_factory):
+    """A model whose labels are called what spreadsheets and files do not take."""
+    folder = tmp_path_factory.mktemp("strange")
+    X = np.linspace(-1, 1, 40)[:, None]
+    Y = pd.DataFrame(np.hstack([X > 0, X > 0.3, X < 0.2]).astype(int))
+    Y.columns = pd.Index(["=1+1", "-1", "a\ud800"], dtype=object)
+    clf = CLMLClassifier(max_epochs=2, n_members=2, random_state=0).fit(X, Y)
+    save(clf, folder / "m")
+    assert list(load(folder / "m").label_names_) == list(Y.columns)
+    (folder / "rows.csv").write_text("x\n-1\n1\n")
+    return folder
+
+
+def test_predictions_hold_no_formulas(strange_names, tmp_path):
+    arguments = ("predict", strange_names / "m", strange_names / "rows.csv")
+    header, values = table(run(*arguments, "--scores").stdout)
+    assert header == ["'=1+1", "-1", r"a\ud800"]
+    assert (values < 0).any()
+    run(*arguments, "--scores", "-o", tmp_path / "out.csv")
+    found = table((tmp_path / "out.csv").read_text(encoding="utf-8"))
+    assert found[0] == header
+    assert (found[1] == values).all()
+
+
+def test_names_in_json_are_as_they_are(strange_names):
+    arguments = ("predict", strange_names / "m", strange_names / "rows.csv", "--json")
+    labels = json.loads(run(*arguments).stdout)["labels"]
+    assert labels == ["=1+1", "-1", "a\ud800"]
+
+
+def test_predicted_classes_are_no_formulas(tmp_path):
+    X = np.linspace(-1, 1, 40)[:, None]
+    y = np.where(X[:, 0] > 0, "@yes", "=no")
+    save(
+        CLMLClassifier(max_epochs=2, n_members=2, random_state=0).fit(X, y),
+        tmp_path / "m",
+    )
+    (tmp_path / "rows.csv").write_text("x\n-1\n1\n")
+    lines = run("predict", tmp_path / "m", tmp_path / "rows.csv").stdout.splitlines()
+    assert set(lines[1:]) <= {"'@yes", "'=no"}
 
 
 def test_svmlight_indices_begin_where_those_of_training_did(tmp_path):

@@ -203,8 +203,8 @@ def test_apart():
 def test_page_is_written_whole_or_not_at_all(tmp_path):
     path = tmp_path / "page.html"
     assert write_page(path, "first") == path
-    with pytest.raises(UnicodeEncodeError):
-        write_page(path, "second \ud800")
+    with pytest.raises(TypeError):
+        write_page(path, b"second")
     assert path.read_text() == "first"
     write_page(path, "third")
     assert [p.name for p in tmp_path.iterdir()] == ["page.html"]
@@ -220,6 +220,12 @@ def test_command_prints_and_writes(tmp_path):
     for word in ("Bayes value", "cross-entropy network", "comes nearest", page.name):
         assert word in result.output
     assert "random_state=1" in page.read_text(encoding="utf-8")
+
+
+def test_the_pages_path_is_no_markup(made_up, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(_demo, "compare", lambda *arguments: made_up)
+    _demo.run_demo(page=tmp_path / "[bold].html")
+    assert "[bold].html" in capsys.readouterr().out
 
 
 def test_command_needs_a_folder_that_exists(tmp_path):

@@ -102,7 +102,8 @@ def run_demo(
     for sentence in verdict(result):
         console.print(sentence, highlight=False)
     path = write_page(page, render_page(result))
-    console.print(f"The page: {path}", highlight=False, soft_wrap=True)
+    # A path may have brackets, which would be taken for a style.
+    console.print(f"The page: {path}", highlight=False, markup=False, soft_wrap=True)
     return result
 
 

@@ -101,6 +101,8 @@ NASTY = [
     "\r",
     "é\u2028ß",
     "\ufeffmark",
+    "=1+1",
+    "'=1+1",
     "日本",
     "-",
     "--",
@@ -404,6 +406,7 @@ def test_bad_data(tmp_path, write, arguments, options, message):
     [
         ({"format": "weka"}, r"format must be one of \['mulan', 'meka'\], got 'weka'"),
         ({"relation": "a -C 3"}, r"relation must not count labels.*got 'a -C 3'"),
+        ({"relation": "\ud800"}, "relation must be text that can be encoded"),
         ({"label_names": ["a\0"]}, "characters that XML knows"),
         ({"label_parents": {"y0": "z"}}, "label_parents must hold names .* got 'z'"),
         ({"label_parents": {"z": None}}, "label_parents must hold names .* got 'z'"),
@@ -412,7 +415,7 @@ def test_bad_data(tmp_path, write, arguments, options, message):
         ({"sample_weight": [-1]}, "sample_weight must hold 1 numbers, finite"),
         ({"sample_weight": [np.nan]}, "sample_weight must hold 1 numbers, finite"),
     ],
-    ids=range(9),
+    ids=range(10),
 )
 def test_bad_options_of_arff(tmp_path, options, message):
     with pytest.raises(ValueError, match=message):

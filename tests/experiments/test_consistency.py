@@ -55,6 +55,17 @@ def test_a_stopped_study_goes_on_where_it_was(fits, tmp_path):
     assert read_consistency(path) == whole
 
 
+@pytest.mark.parametrize("learner", ["=1+1", "'=1+1", "-1", "a\rb", '"x", y'])
+def test_names_come_back_and_are_no_formulas(learner, tmp_path):
+    path = tmp_path / "consistency.csv"
+    records = [ConsistencyRecord(learner, 20, 1, -1, "@loss", -0.5, 0.25)]
+    write_consistency(records, path)
+    assert read_consistency(path) == records
+    line = path.read_bytes().decode().removeprefix(HEADER)
+    assert line.startswith(("'", "-1,", '"'))
+    assert line.endswith(",20,1,-1,'@loss,-0.5,0.25\n")
+
+
 def test_a_file_of_other_data_is_refused(fits, tmp_path):
     path = tmp_path / "consistency.csv"
     consistency_study([20], [1], [0], path=path)

@@ -361,7 +361,7 @@ def test_markdown(results):
 
 def test_latex(results):
     text = to_latex(measure_by_method(results, "hamming"))
-    assert r"a|b\_\textless{}c\textgreater{}\&\textbackslash{}*d \\" in text
+    assert r"a\textbar{}b\_\textless{}c\textgreater{}\&\textbackslash{}*d \\" in text
     assert r"\textbf{0.205} $\pm$ 0.001 (0.205)" in text
     assert text.count("{") == text.count("}")
     for command in (r"\toprule", r"\midrule", r"\bottomrule"):
@@ -405,13 +405,44 @@ def test_html_is_well_formed_and_escaped(results):
         (escape_latex, "a_b & 5 % $x$", r"a\_b \& 5 \% \$x\$"),
         (escape_latex, "\\input{x}\n#", r"\textbackslash{}input\{x\} \#"),
         (escape_latex, "~^", r"\textasciitilde{}\textasciicircum{}"),
+        (escape_latex, "a|b--c ``d''", r"a\textbar{}b-{}-c `{}`d'{}'"),
+        (escape_latex, "a\ud800\x7f", r"a\textbackslash{}ud800\textbackslash{}x7f"),
         (escape_markdown, "a\nb|c", r"a b\|c"),
+        (escape_markdown, "~~a~~ &lt; $x$", r"\~\~a\~\~ \&lt; \$x\$"),
+        (escape_markdown, "C# a&b #", r"C\# a&b \#"),
+        (escape_markdown, "a\x00\ud800", r"a\\x00\\ud800"),
         (escape_markdown, "micro_f1 _x_", r"micro_f1 \_x\_"),
         (escape_markdown, "<script>[a](b)", r"\<script\>\[a\](b)"),
     ],
 )  # fmt: skip
 def test_escapes(function, text, expected):
     assert function(text) == expected
+
+
+@pytest.mark.parametrize("name", ["[2cm] x", "*x"])
+def test_no_name_is_an_option_of_the_row_before(name):
+    text = to_latex(Table("t", "T", (name, name), ((Cell(name), Cell(name)),) * 2))
+    assert text.count(rf"    {{}}{name} & {name} \\") == 3
+    best = to_latex(Table("t", "T", ("a",), ((Cell(name, best=True),),)))
+    assert rf"    \textbf{{{name}}} \\" in best
+
+
+def test_no_name_ends_the_label_of_a_table():
+    assert r"\label{tab:a--b}" in to_latex(Table("a_}b", "T", ("a",), ()))
+
+
+def test_csv_holds_no_formulas():
+    row = (Cell("=1+1"), Cell("-1"), Cell(-0.5, spread=0.1), Cell(-math.inf))
+    text = to_csv(Table("t", "T", ("@a", "b", "+c", "d"), (row,)))
+    assert text == "'@a,b,'+c,'+c (sd),d\n'=1+1,-1,-0.5,0.1,-inf\n"
+
+
+def test_halves_of_characters_are_written(tmp_path):
+    plan = {"datasets": ["d\ud800"], "methods": ["M\ud800"], "losses": ["hamming"]}
+    written = write_tables(Results(plan, []), tmp_path)
+    tex = [p.read_text(encoding="utf-8") for p in written if p.suffix == ".tex"]
+    assert any(r"M\textbackslash{}ud800" in text for text in tex)
+    assert not any(r"\ud800" in text for text in tex)  # which TeX would not know
 
 
 def test_rows_must_fit_the_columns():

@@ -354,11 +354,13 @@ def test_file(opset, fitted_members, small_data, path):
 
 def test_names_of_data_frames(small_data, path):
     X = pd.DataFrame(small_data[0], columns=[f"größe {i}" for i in range(8)])
-    Y = pd.DataFrame(small_data[1], columns=list("abcd"))
+    # Half of a character, too: JSON escapes it.
+    names = pd.Index(["a", "b", "c", "d\ud800"], dtype=object)
+    Y = pd.DataFrame(small_data[1], columns=names)
     export_onnx(CLMLClassifier(**QUICK, n_members=2).fit(X, Y), path)
     found = opened(path).get_modelmeta().custom_metadata_map
     assert json.loads(found["feature_names"]) == X.columns.tolist()
-    assert json.loads(found["label_names"]) == list("abcd")
+    assert json.loads(found["label_names"]) == names.tolist()
 
 
 @pytest.mark.parametrize("rows", [np.zeros((2, 7), "f4"), np.zeros((2, 8), "f8")])

@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 
 from clml.plots import CriticalDifferenceDisplay, save_figure
-from clml.plots._style import check_numbers, import_matplotlib, without_windows
+from clml.plots._style import (
+    check_numbers,
+    import_matplotlib,
+    loss_label,
+    without_windows,
+)
 
 
 def drawn():
@@ -21,6 +26,15 @@ def test_same_numbers_give_the_same_bytes(kind, tmp_path):
         f"0.{kind}",
         f"1.{kind}",
     ]
+
+
+@pytest.mark.parametrize("kind", ["svg", "png", "pdf"])
+@pytest.mark.parametrize("name", [r"$\frac$", "a\ud800", r"\$x$y$"])
+def test_names_are_no_formulas_and_may_hold_anything(kind, name, tmp_path):
+    display = CriticalDifferenceDisplay([1, 2, 3], [name, "b", loss_label(name)], 1.0)
+    with without_windows():
+        display.plot()
+    assert save_figure(display.figure_, tmp_path / f"f.{kind}").stat().st_size > 0
 
 
 def test_a_failure_leaves_the_old_file(tmp_path, monkeypatch):

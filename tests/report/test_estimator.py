@@ -86,6 +86,15 @@ def test_label_names_of_a_frame(small_data):
     assert "&lt;b&gt;one&lt;/b&gt;" in page and "<b>one" not in page
 
 
+def test_names_may_hold_halves_of_characters(small_data, tmp_path):
+    X, Y = small_data[0], pd.DataFrame(small_data[1])
+    # pandas keeps such names as objects only.
+    Y.columns = pd.Index(["l0\ud800", "two", "three", "four"], dtype=object)
+    clf = CLMLClassifier(**PAPER).fit(X, Y)
+    page = clf.report(tmp_path / "page.html", X, Y).read_text(encoding="utf-8")
+    assert r">l0\ud800</th>" in page
+
+
 def test_two_classes(small_data):
     X, Y = small_data
     y = np.where(Y[:, 0] == 1, "yes", "no")

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import pytest
 
 from clml.report import build_page
-from clml.report._page import MOST_BYTES, json_for_script
+from clml.report._page import MOST_BYTES, json_for_script, write_page
 from clml.report._runs import front_of
 from clml.report._sections import group, table, text_cell
 
@@ -90,6 +90,16 @@ def test_json_comes_back(value):
     text = json_for_script(value)
     assert not set("<>&") & set(text)
     assert json.loads(text) == value
+
+
+def test_halves_of_characters_are_shown_as_python_shows_them(tmp_path):
+    page = page_of("a\ud800")
+    path = write_page(tmp_path / "page.html", page)
+    assert path.read_text(encoding="utf-8") == page
+    found = read(page)
+    assert sum(r"a\ud800" in text for text in found.text) > 10
+    labels = json.loads(found.scripts[0])["runs"][0]["front"]["labels"]
+    assert labels == ["a\ud800"]
 
 
 def test_page_asks_nothing_of_a_network():

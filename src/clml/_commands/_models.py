@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import sys
 from pathlib import Path
 from typing import IO, Any
 
 import click
 
+from .._csv_cells import write_cells
 from ._data import (
     Data,
     LabelChoice,
@@ -52,10 +52,8 @@ def _open(model: Path, trust: tuple[str, ...], select: str | None) -> tuple[Any,
 
 
 def _write_csv(file: IO[str], names: list[str], values: Any) -> None:
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(names)
-    # Numbers are written such that they come back exactly.
-    writer.writerows(values.tolist())
+    write_cells(file, [names])
+    write_cells(file, values.tolist())
 
 
 def _column_shape(values: Any) -> Any:
@@ -104,7 +102,8 @@ def predict(
     """Predict the labels of DATA with MODEL: a CSV file with a column for each label.
 
     DATA needs no labels. Its columns are found by their names, in any order; columns
-    that the model does not know are left out.
+    that the model does not know are left out. Names and classes that a spreadsheet
+    would take for formulas have an apostrophe before them; --json has them as they are.
 
     \b
     Examples:

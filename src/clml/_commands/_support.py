@@ -110,7 +110,7 @@ class CommandGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; turn errors into a line and an exit code."""
-        with _plain_warnings():
+        with _plain_warnings(), _any_text():
             try:
                 return super().invoke(ctx)
             except KeyboardInterrupt:
@@ -163,6 +163,25 @@ def _plain_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.showwarning = show
         yield
+
+
+@contextmanager
+def _any_text() -> Iterator[None]:
+    """Print what stdout's encoding lacks as Python shows it; stderr does so anyway.
+
+    Names of files and labels may hold halves of characters, which no encoding has.
+    """
+    stdout = sys.stdout
+    before = getattr(stdout, "errors", None)
+    if before is None or not hasattr(stdout, "reconfigure"):
+        yield
+        return
+    stdout.reconfigure(errors="backslashreplace")
+    try:
+        yield
+    finally:
+        if not stdout.closed:
+            stdout.reconfigure(errors=before)
 
 
 # --- options ---------------------------------------------------------------------
@@ -262,7 +281,13 @@ def _plain(value: Any) -> Any:
 
 def print_json(value: Any) -> None:
     """Print a value as JSON on stdout."""
-    click.echo(json.dumps(_plain(value), indent=2, ensure_ascii=False))
+    plain = _plain(value)
+    text = json.dumps(plain, indent=2, ensure_ascii=False)
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:  # as escapes of JSON, which everything has
+        text = json.dumps(plain, indent=2)
+    click.echo(text)
 
 
 def say(message: str) -> None:

@@ -39,14 +39,13 @@ class _Data:
     sample_weight: NDArray[np.float64] | None
 
 
-def _check_words(names: Sequence[str]) -> None:
+def _check_words(argument: str, names: Sequence[str]) -> None:
     for name in names:
         try:
             name.encode("utf-8")
         except UnicodeEncodeError:
             raise ValueError(
-                "feature_names and label_names must be text that can be encoded, got "
-                f"{name!r}."
+                f"{argument} must be text that can be encoded, got {name!r}."
             ) from None
 
 
@@ -110,7 +109,7 @@ def _prepared(
     )
     names = data.feature_names + data.label_names
     check_names("feature_names and label_names", names)
-    _check_words(names)
+    _check_words("feature_names and label_names", names)
     return _Data(
         X=data.X,
         Y=data.Y,
@@ -237,7 +236,11 @@ def write_arff(
         raise ValueError(f"format must be one of {list(_FORMATS)}, got {format!r}.")
     path = _arff_name(path)
     data = _prepared(X, Y, feature_names, label_names, label_parents, sample_weight)
-    relation = stem(path) if relation is None else str(relation)
+    if relation is not None:
+        relation = str(relation)
+        _check_words("relation", [relation])
+    else:
+        relation = stem(path)
     if meka_label_count(relation) is not None:
         raise ValueError(
             f"relation must not count labels as MEKA does (-C k), got {relation!r}."
@@ -278,6 +281,10 @@ def write_csv(
     The first line names the columns: features, then labels. Numbers are written with
     the digits they need, NaN as an empty field, sparse rows in full. The file appears
     when it is complete; after an error there is none.
+
+    Names are written as they are, also those that a spreadsheet would take for a
+    formula, such as ``=1+1``: look at names from strangers before you open the file in
+    one.
 
     Parameters
     ----------

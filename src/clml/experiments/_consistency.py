@@ -14,7 +14,7 @@ import io
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from .._atomic import atomic_texts
 from .._classifier import CLMLClassifier
 from .._cross_entropy import fit_cross_entropy
+from .._csv_cells import original_text, write_cells
 from .._paths import PathLike, fail, open_regular
 from ..datasets import make_bayes_multilabel
 
@@ -191,9 +192,8 @@ def write_consistency(records: Sequence[ConsistencyRecord], path: PathLike) -> N
     path : str or path
     """
     with atomic_texts(path) as [file]:
-        writer = csv.DictWriter(file, _COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(asdict(record) for record in records)
+        write_cells(file, [_COLUMNS])
+        write_cells(file, map(astuple, records))
 
 
 def _parsed(row: list[str], path: PathLike, line: int) -> ConsistencyRecord:
@@ -209,6 +209,7 @@ def _parsed(row: list[str], path: PathLike, line: int) -> ConsistencyRecord:
         raise fail(path, f"expected positive counts and finite numbers: {row}", line)
     if max(len(learner), len(loss)) > _LONGEST_FIELD:
         raise fail(path, "a name is too long", line)
+    learner, loss = original_text(learner), original_text(loss)
     return ConsistencyRecord(learner, n_rows, n_epochs, seed, loss, *numbers)
 
 

@@ -6,12 +6,12 @@ for its own signs.
 
 from __future__ import annotations
 
-import csv
 import html
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
+from .._csv_cells import write_cells
 from ._table import Cell, Table, Value
 
 _LATEX = {
@@ -25,6 +25,7 @@ _LATEX = {
     "}": r"\}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
+    "|": r"\textbar{}",
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "\N{EN DASH}": "--",
@@ -36,10 +37,14 @@ _LATEX = {
     "‡": r"\ddag{}",
     "≥": r"$\geq$",
 }
+_LIGATURES = re.compile(r"(?<=-)(?=-)|(?<=')(?=')|(?<=,)(?=,)|(?<=[`!?])(?=`)")
+# Characters that no font has and TeX refuses, halves of characters among them.
+_UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    """Return text in one line, what cannot be seen as Python shows it."""
+    return _UNSEEN.sub(lambda sign: repr(sign[0])[1:-1], " ".join(text.split()))
 
 
 def escape_latex(text: str) -> str:
@@ -51,7 +56,11 @@ def escape_latex(text: str) -> str:
     >>> print(escape_latex("100 % of a_b"))
     100 \% of a\_b
     """
-    return "".join(_LATEX.get(sign, sign) for sign in _one_line(text))
+    # What TeX would draw as one sign is parted: two hyphens, two quotes.
+    parted = _LIGATURES.split(_one_line(text))
+    return "{}".join(
+        "".join(_LATEX.get(sign, sign) for sign in part) for part in parted
+    )
 
 
 def escape_markdown(text: str) -> str:
@@ -64,8 +73,10 @@ def escape_markdown(text: str) -> str:
     a\|b \*c\*
     """
     # A backslash inside a word is shown by some readers: lone underscores within
-    # names need none.
-    escaped = re.sub(r"([\\`*|<>\[\]])", r"\\\1", _one_line(text))
+    # names need none. An ampersand is a sign in &amp; and the like, a hash beside a
+    # space.
+    signs = r"[\\`*|<>\[\]~$]|&(?=#?\w+;)|(?<!\S)#|#(?!\S)"
+    escaped = re.sub(signs, r"\\\g<0>", _one_line(text))
     return re.sub(r"(?<!\w)_|_(?!\w)", r"\\_", escaped)
 
 
@@ -124,6 +135,13 @@ def _latex_cell(cell: Cell) -> str:
     return f"{text} ({printed})" if printed else text
 
 
+def _latex_row(cells: Iterable[str]) -> str:
+    row = " & ".join(cells)
+    # To the end or the rule of the row before, these would be a star or an option.
+    start = "{}" if row.startswith(("[", "*")) else ""
+    return rf"    {start}{row} \\"
+
+
 def to_latex(table: Table) -> str:
     r"""Return a table as a LaTeX float in the manner of the package booktabs.
 
@@ -153,13 +171,13 @@ def to_latex(table: Table) -> str:
         r"\begin{table}",
         r"  \centering",
         rf"  \caption{{{escape_latex(table.title)}}}",
-        rf"  \label{{tab:{table.name.replace('_', '-')}}}",
+        rf"  \label{{tab:{re.sub('[^0-9A-Za-z-]', '-', table.name)}}}",
         rf"  \begin{{tabular}}{{{aligned}}}",
         r"    \toprule",
-        "    " + " & ".join(map(escape_latex, table.columns)) + r" \\",
+        _latex_row(map(escape_latex, table.columns)),
         r"    \midrule",
     ]
-    lines += ["    " + " & ".join(map(_latex_cell, row)) + r" \\" for row in table.rows]
+    lines += [_latex_row(map(_latex_cell, row)) for row in table.rows]
     lines += [r"    \bottomrule", r"  \end{tabular}"]
     # An empty line, so that each note is a paragraph of its own.
     for note in table.notes:
@@ -178,7 +196,8 @@ def to_csv(table: Table) -> str:
     """Return the numbers of a table in full, one column each.
 
     Deviations and the paper's numbers have columns of their own, named after the
-    column they belong to. Notes and marks are left out.
+    column they belong to. Notes and marks are left out. Text that a spreadsheet would
+    take for a formula has an apostrophe before it.
 
     Examples
     --------
@@ -200,10 +219,9 @@ def to_csv(table: Table) -> str:
                 kept.append((i, field))
                 heading.append(f"{column} ({suffix})")
     file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(heading)
+    write_cells(file, [heading])
     for row in table.rows:
-        writer.writerow([_csv_value(getattr(row[i], field)) for i, field in kept])
+        write_cells(file, [[_csv_value(getattr(row[i], field)) for i, field in kept]])
     return file.getvalue()
 
 

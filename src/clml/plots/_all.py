@@ -17,7 +17,7 @@ from ._consistency import ConsistencyDisplay
 from ._critical_difference import CriticalDifferenceDisplay
 from ._front import FrontDisplay
 from ._probabilities import LabelProbabilityDisplay
-from ._style import FORMATS, loss_label, save_figure, without_windows
+from ._style import FORMATS, loss_label, plain_label, save_figure, without_windows
 from ._surrogate import SurrogateDisplay
 from ._trajectory import TrajectoryDisplay
 
@@ -123,12 +123,12 @@ def _tasks(results: Results, ours: str) -> Iterator[Task]:
         for kind, display, words in _OF_A_RUN:
             make = partial(_of_run, display, results, dataset, ours)
             name = f"{kind}_{_file_name(dataset)}"
-            yield name, make, f"{ours} on {dataset}: {words}"
+            yield name, make, plain_label(f"{ours} on {dataset}: {words}")
     widths = [d for d in results.datasets if len(dimension_methods(results, d)) > 1]
     for dataset in widths:
         make = partial(AblationDisplay.from_results, results, dataset)
         name = f"ablation_{_file_name(dataset)}"
-        yield name, make, f"Embedding dimension on {dataset}"
+        yield name, make, plain_label(f"Embedding dimension on {dataset}")
     if not widths:
         yield "ablation", _no_ablation, ""
     yield "consistency", partial(_consistency, results), "Losses and their Bayes values"

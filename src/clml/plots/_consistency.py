@@ -16,6 +16,7 @@ from ._style import (
     loss_label,
     new_figure,
     panel_array,
+    plain_label,
     styled,
 )
 
@@ -168,7 +169,7 @@ class ConsistencyDisplay:
                 linestyle="--" if is_variant else "-",
                 elinewidth=0.8,
                 capsize=2,
-                label=learner,
+                label=plain_label(learner),
             )
         bayes = [r["bayes"] for r in self.records if r["loss"] == loss]
         ax.axhline(np.mean(bayes), color=GREY, linestyle=":", label="Bayes value")

@@ -9,7 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._names import in_order
-from ._style import COLOURS, Floats, check_numbers, new_figure, styled
+from ._style import (
+    COLOURS,
+    Floats,
+    check_numbers,
+    new_figure,
+    plain_label,
+    styled,
+)
 
 if TYPE_CHECKING:
     from ..experiments._results import Results
@@ -235,7 +242,7 @@ class CriticalDifferenceDisplay:
         ax.plot(ends, [-2, -2], color="black", linewidth=1, marker="|")
         words = f"  CD = {self.critical_difference:.2f}"
         if self.control is not None and self.differs.any():
-            words += f"     * differs from {self.names[self.control]}"
+            words += f"     * differs from {plain_label(self.names[self.control])}"
         ax.text(ends[1], -2, words, va="center", fontsize=8)
 
     def _draw_name(self, ax: Any, method: int, y: float, is_left: bool) -> None:
@@ -245,7 +252,7 @@ class CriticalDifferenceDisplay:
         x = 1 - elbow if is_left else n_methods + elbow
         ax.plot([rank, rank, x], [0, y, y], color="black", linewidth=0.8)
         ax.plot([rank], [0], "o", color="black", markersize=3)
-        name = self.names[method] + ("*" if self.differs[method] else "")
+        name = plain_label(self.names[method]) + ("*" if self.differs[method] else "")
         is_control = method == self.control
         ax.text(
             x,

@@ -77,6 +77,22 @@ def import_matplotlib() -> ModuleType:
     return matplotlib
 
 
+def plain_label(name: str) -> str:
+    r"""Return a name such that matplotlib shows it as it is, whatever it holds.
+
+    Dollars would begin a formula. Halves of characters, which no font has, are shown
+    as Python shows them.
+
+    Examples
+    --------
+    >>> from clml.plots._style import plain_label
+    >>> print(plain_label("a"), plain_label("$x$"), plain_label("\ud800"))
+    a \$x\$ \ud800
+    """
+    shown = str(name).encode("utf-8", "backslashreplace").decode("utf-8")
+    return shown.replace("$", r"\$")
+
+
 def loss_label(name: str) -> str:
     """Return how an axis names a loss.
 
@@ -86,7 +102,7 @@ def loss_label(name: str) -> str:
     >>> loss_label("micro_f1"), loss_label("one_error")
     ('1 - micro-F1', 'one error')
     """
-    return _LOSS_LABELS.get(name, name.replace("_", " "))
+    return _LOSS_LABELS.get(name, plain_label(name.replace("_", " ")))
 
 
 @contextmanager

@@ -72,13 +72,15 @@ def build_page(data: Mapping[str, Any]) -> str:
         data=json_for_script({"runs": runs}),
         version=__version__,
     )
-    size = len(page.encode("utf-8"))
-    if size > MOST_BYTES:
+    # Names may hold halves of characters, which no file can: they are shown as Python
+    # shows them.
+    encoded = page.encode("utf-8", "backslashreplace")
+    if len(encoded) > MOST_BYTES:
         raise ValueError(
-            f"The page would have {size} bytes, at most {MOST_BYTES} are allowed: "
-            "give fewer datasets or methods."
+            f"The page would have {len(encoded)} bytes, at most {MOST_BYTES} are "
+            "allowed: give fewer datasets or methods."
         )
-    return page
+    return encoded.decode("utf-8")
 
 
 def write_page(path: PathLike, text: str, replace: bool = True) -> Path:
