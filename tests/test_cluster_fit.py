@@ -4,9 +4,10 @@ import gc
 import os
 import signal
 import sys
+import threading
 import time
 import types
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,8 +18,9 @@ from numpy.testing import assert_array_equal
 from partitioned_fits import assert_same_fit, make
 from sklearn.base import clone
 
-from clml import _partition_sources
+from clml import _partition_sources, _partitioned_fit
 from clml.datasets import RowPartitions, as_partitions, read_partitions
+from clml.engine import _dask
 from clml.engine._dask import DaskHolders
 from clml.losses import Loss, Statistic
 from clml.persistence._checkpoint import Checkpoint
@@ -389,6 +391,68 @@ def test_rows_that_are_none_are_told(small_data, client, tmp_path):
     with pytest.raises(ValueError, match=r"Partition 3 is no rows to fit.*infinity"):
         make(client=client).fit(RowPartitions(tuple(map(Counts, range(4)))))
     assert len(list(tmp_path.iterdir())) == 4
+
+
+@pytest.mark.parametrize("given", [of_partitions, of_arrays])
+def test_a_client_that_is_closed_leaves_the_model_as_it_was(
+    small_data, client, monkeypatch, given
+):
+    X, Y = small_data
+    short_lived = distributed.Client(client.scheduler.address, set_as_default=False)
+    clf = make(client=short_lived).fit(*given(X, Y))
+    before = dict(vars(clf))
+    settled = _dask.settled
+    calls = []
+
+    def closing(client, futures):
+        calls.append(None)
+        if len(calls) == 10:
+            short_lived.close()
+        return settled(client, futures)
+
+    monkeypatch.setattr(_dask, "settled", closing)
+    clf.max_epochs = 50
+    with pytest.raises(RuntimeError, match="client was closed while"):
+        clf.fit(*given(X, Y))
+    assert len(calls) >= 10
+    assert vars(clf) == before | {"max_epochs": 50}
+    with pytest.raises(RuntimeError, match="client is a dask client that is closed"):
+        clf.fit(*given(X, Y))
+    assert vars(clf) == before | {"max_epochs": 50}
+
+
+@pytest.mark.parametrize("given", [of_partitions, of_arrays])
+def test_rows_that_a_closed_client_would_read(small_data, client, monkeypatch, given):
+    """Before there is an epoch, too; and where they are read from here."""
+    short_lived = distributed.Client(client.scheduler.address, set_as_default=False)
+    opened = _partitioned_fit.open_client
+
+    @contextmanager
+    def closing(given):
+        with opened(given) as found:
+            found.close()
+            yield found
+
+    monkeypatch.setattr(_partitioned_fit, "open_client", closing)
+    with pytest.raises(RuntimeError, match="client was closed while"):
+        make(client=short_lived).fit(*given(*small_data))
+    if given is of_arrays:
+        monkeypatch.setattr(_partitioned_fit, "current_client", lambda: short_lived)
+        with pytest.raises(RuntimeError, match="client was closed while"):
+            make(engine="numpy").fit(*given(*small_data))
+
+
+@pytest.mark.parametrize("given", [of_partitions, of_arrays])
+def test_losses_that_cannot_travel_are_told_and_no_row(
+    small_data, client, given, capfd, tmp_path
+):
+    """Nor are any in the log of dask, which prints what it cannot send."""
+    loss = deadly_loss(tmp_path)()
+    loss.lock = threading.Lock()
+    clf = make(losses=("hamming", loss), client=client)
+    with pytest.raises(TypeError, match=r"^losses cannot be sent.*'_thread\.lock'"):
+        clf.fit(*given(*small_data))
+    assert "array" not in "".join(capfd.readouterr())
 
 
 class BrokenOffError(Exception):

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -320,6 +321,60 @@ def test_a_cluster_that_keeps_losing_rows(small_data, error, monkeypatch):
     assert raised.value.__cause__ is error
     assert client.n_sent == 3
     assert members.epochs == (0, 0, 0)
+
+
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+def test_a_client_that_is_closed(small_data, client, when, monkeypatch):
+    address = client.scheduler.address
+    short_lived = distributed.Client(address, set_as_default=False)
+    members = make_task(small_data).ascending(ClusterEpochs(short_lived))
+    members.step(None)
+    before = members.networks()
+    gather = short_lived.gather
+
+    def closing(futures):
+        short_lived.close()
+        return gather(futures)
+
+    if when == "before":
+        short_lived.close()
+    else:
+        monkeypatch.setattr(short_lived, "gather", closing)
+    with pytest.raises(RuntimeError, match="client was closed while"):
+        members.step(None)
+    assert_array_equal(members.networks(), before)
+
+
+@pytest.mark.parametrize("search", ["ascent", "cma"])
+def test_losses_that_cannot_travel_are_told_and_no_row(
+    small_data, client, search, capfd
+):
+    """Nor are any in the log of dask, which prints what it cannot send."""
+
+    class Locked(Loss):
+        name = "locked"
+        statistics = ("hits", "relevant")
+
+        def __init__(self):
+            self.lock = threading.Lock()
+
+        def close(self, sums, weight, n_labels):
+            return 1 - sums["hits"] / np.maximum(sums["relevant"], 1e-12)
+
+    X, Y = small_data
+    clf = CLMLClassifier(
+        ("hamming", Locked()), search=search, n_members=2, max_epochs=2, client=client
+    )
+    with pytest.raises(TypeError, match=r"^losses cannot be sent.*'_thread\.lock'"):
+        clf.fit(X, Y)
+    assert not hasattr(clf, "theta_")
+    assert "array" not in "".join(capfd.readouterr())
+
+
+def test_epochs_show_no_rows(task):
+    """Whoever prints them in a log, such as a worker of dask."""
+    for kind in ("ascending", "evolved"):
+        assert "array(" not in repr(getattr(task, kind)()._one_epoch)
 
 
 # Other work on the same cluster

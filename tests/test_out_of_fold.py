@@ -1,3 +1,5 @@
+import threading
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -199,3 +201,48 @@ def test_scores_that_are_not_finite_are_refused(small_data):
     X, Y = small_data
     with pytest.raises(ValueError, match=r"scores of Undefined .* got nan for row \d+"):
         out_of_fold_logits(Undefined(), X, Y, folds(2, X, Y, 0))
+
+
+class Locked(KNeighborsClassifier):
+    """Cannot be pickled, and be cloned all the same."""
+
+    def __init__(self, lock=None):
+        super().__init__(3)
+        self.lock = lock
+
+
+class Lock:
+    def __init__(self):
+        self.lock = threading.Lock()
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+def test_estimators_that_cannot_travel(small_data):
+    X, Y = small_data
+    made = folds(2, X, Y, 0)
+    here = out_of_fold_logits(Locked(Lock()), X, Y, made)
+    with pytest.raises(
+        TypeError, match=r"^The estimator Locked cannot be sent"
+    ) as told:
+        out_of_fold_logits(Locked(Lock()), X, Y, made, n_jobs=2)
+    assert told.value.__context__ is None
+    with parallel_config("threading"):  # where nothing is sent
+        there = out_of_fold_logits(Locked(Lock()), X, Y, made, n_jobs=2)
+    np.testing.assert_array_equal(here, there)
+
+
+def test_estimators_that_cannot_travel_to_a_cluster(small_data):
+    """Of joblib's tasks nobody would hear, and the fit would wait for ever."""
+    distributed = pytest.importorskip("distributed")
+    X, Y = small_data
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"
+        ) as cluster,
+        distributed.Client(cluster),
+        parallel_config("dask"),
+        pytest.raises(TypeError, match="The estimator Locked cannot be sent"),
+    ):
+        out_of_fold_logits(Locked(Lock()), X, Y, folds(2, X, Y, 0), n_jobs=2)

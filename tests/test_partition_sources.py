@@ -1,6 +1,7 @@
 """Partitions, wherever they are: the same functions, the same results."""
 
 import os
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -189,3 +190,20 @@ def test_maps_of_memory_are_small(tmp_path):
     np.save(tmp_path / "X.npy", np.zeros((50, 3)))
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
     assert not _holds_data(as_partitions(mapped, mapped, rows=10).loaders[0])
+
+
+def test_loaders_that_cannot_travel_are_told_and_no_row(client, capfd):
+    """Nor are any in the log of dask, which prints what it cannot send."""
+
+    @dataclass
+    class Locked:
+        X: Any
+        lock: Any
+
+        def __call__(self):
+            return self.X, self.X, None
+
+    partitions = ClusterPartitions(client, [Locked(np.eye(3), threading.Lock())])
+    with pytest.raises(TypeError, match="The loader of partition 0 cannot be sent"):
+        partitions.map_rows(lambda rows, i: None)
+    assert "array" not in "".join(capfd.readouterr())

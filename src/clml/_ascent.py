@@ -79,7 +79,8 @@ class AscentPlan:
         return self.learning_rate * 0.5 * (1 + math.cos(math.pi * min(progress, 1.0)))
 
 
-@dataclass(frozen=True, eq=False)
+# Messages and logs show objects by their repr, and must not show rows.
+@dataclass(frozen=True, eq=False, repr=False)
 class NetworkRows:
     """Rows as single networks read them.
 

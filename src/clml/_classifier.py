@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -37,6 +37,7 @@ from ._partitioned_fit import (
     read_sources,
 )
 from ._paths import PathLike
+from ._pickling import refuse_unpicklable
 from ._recipe import (
     COVARIANCES,
     MANY_ROWS,
@@ -58,7 +59,7 @@ from ._transaction import all_or_nothing, snapshot
 from ._twins import warn_of_twins
 from .engine import single_threaded_blas
 from .lebesgue import Method, Ties
-from .losses import get_losses, supports_credit
+from .losses import Loss, get_losses, supports_credit
 from .network import Layout, Scaling, describe_contrast, predictor_of
 
 # Fitted attributes that only members have.
@@ -524,7 +525,7 @@ class CLMLClassifier(LebesgueEstimator):
             single_threaded_blas(),
             one_thread,
             self._threads() as executor,
-            self._workers() as run_all,
+            self._workers(losses) as run_all,
         ):
             built = NetworkFit(
                 settings=self,
@@ -573,11 +574,12 @@ class CLMLClassifier(LebesgueEstimator):
         return self.engine == "dask" or named
 
     @contextmanager
-    def _workers(self) -> Iterator[RunAll | None]:
+    def _workers(self, losses: Sequence[Loss]) -> Iterator[RunAll | None]:
         """Yield what runs epochs of members on a cluster, if they are to."""
         if not self._on_cluster:
             yield None
             return
+        refuse_unpicklable(losses, "losses")
         with open_client(self.client) as client:
             yield ClusterEpochs(client)
 

@@ -29,6 +29,48 @@ def current_client() -> Any:
         return None
 
 
+def _is_closed(client: Any) -> bool:
+    return getattr(client, "status", None) in ("closing", "closed")
+
+
+@contextmanager
+def told_if_closed(client: Any) -> Iterator[None]:
+    """Tell, where work on a cluster fails, that the client is closed.
+
+    Of a closed client dask says whatever came up first, such as an attribute that is
+    None, or a task that was cancelled.
+    """
+    try:
+        yield
+    except Exception as error:
+        # One that has lost its scheduler looks for it for a while before it is closed.
+        looks = getattr(client, "status", None) == "connecting"
+        if not (_is_closed(client) or (looks and isinstance(error, OSError))):
+            raise
+        raise RuntimeError(
+            "The dask client was closed while the work on its cluster was going on: by "
+            "close() in another thread or at the end of a with block, or because its "
+            "scheduler is gone."
+        ) from error
+
+
+def _connected(distributed: Any, address: str, argument: str) -> Any:
+    """Return a client of the scheduler at an address."""
+    try:
+        # It is ours alone: dask would keep one as everybody's that never got there.
+        return distributed.Client(address, set_as_default=False)
+    except ValueError as error:
+        raise ValueError(
+            f"{argument} must be the address of a scheduler, such as "
+            f"'tcp://127.0.0.1:8786', got {address!r}: {error}."
+        ) from error
+    except OSError as error:
+        raise OSError(
+            f"{argument} is {address!r}, where no scheduler answers. How long dask "
+            f"waits for one is its setting distributed.comm.timeouts.connect. ({error})"
+        ) from error
+
+
 def _in_task(distributed: Any) -> bool:
     """Tell whether this runs on a worker, as a task of it."""
     try:
@@ -53,7 +95,7 @@ def open_client(client: Any = None, argument: str = "client") -> Iterator[Any]:
     """
     distributed = import_distributed(argument)
     if isinstance(client, str):
-        with distributed.Client(client) as own:
+        with _connected(distributed, client, argument) as own:
             yield own
         return
     if client is None and _in_task(distributed):
@@ -73,5 +115,10 @@ def open_client(client: Any = None, argument: str = "client") -> Iterator[Any]:
         raise TypeError(
             f"{argument} must be a distributed.Client, the address of a scheduler or "
             f"None, got {client!r}."
+        )
+    if _is_closed(client):
+        raise RuntimeError(
+            f"{argument} is a dask client that is closed, or whose scheduler is gone. "
+            "Make another one."
         )
     yield client

@@ -14,6 +14,7 @@ from contextlib import suppress
 from itertools import cycle
 from typing import Any
 
+from ._cluster import told_if_closed
 from .engine import single_threaded_blas
 
 # Rows are sent this often when workers die that hold them.
@@ -50,6 +51,12 @@ class ClusterEpochs:
         self, epoch: Callable[..., Any], numbers: Sequence[int], members: Sequence[Any]
     ) -> list[Any]:
         """Return ``epoch(number, member)`` for each of them; members stay as given."""
+        with told_if_closed(self._client):
+            return self._run_all(epoch, numbers, members)
+
+    def _run_all(
+        self, epoch: Callable[..., Any], numbers: Sequence[int], members: Sequence[Any]
+    ) -> list[Any]:
         found: dict[int, Any] = {}
         lost: Exception | None = None
         for _ in range(_ATTEMPTS):

@@ -9,6 +9,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+from joblib import effective_n_jobs
 from joblib.parallel import get_active_backend
 from numpy.typing import NDArray
 from sklearn import get_config
@@ -20,6 +21,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, has_fit_parameter
 
 from ._forks import was_forked
+from ._pickling import refuse_unpicklable
 from ._scores import label_logits
 from ._twins import told_of_twins
 from .datasets import IterativeStratifiedKFold
@@ -225,6 +227,10 @@ def out_of_fold_logits(
     # Workers of joblib do not survive a fork, and would be waited for.
     n_jobs = 1 if was_forked() else n_jobs
     backend, _ = get_active_backend()
+    shares_memory = getattr(backend, "supports_sharedmem", False)
+    if not shares_memory and effective_n_jobs(n_jobs) > 1:
+        # With dask's backend of joblib nobody would hear of it, and all would wait.
+        refuse_unpicklable(estimator, f"The estimator {type(estimator).__name__}")
     # Each fold is told when it is done, where the backend gives them one by one.
     one_by_one = getattr(backend, "supports_return_generator", False)
     return_as = "generator" if one_by_one else "list"

@@ -11,7 +11,9 @@ from typing import Any, Protocol, TypeVar
 
 import scipy.sparse as sp
 
+from ._cluster import told_if_closed
 from ._partition_rows import EnginePlan, Parts, SplitPlan, split_rows
+from ._pickling import refuse_unpicklable
 from .engine._dask import ATTEMPTS, DaskHolders, fresh_keys, gathered, place_of
 from .engine._local import LocalHolders
 from .engine._partitioned import Held
@@ -115,15 +117,17 @@ class ClusterPartitions:
 
     def map_rows(self, function: Callable[[Any, int], Result]) -> list[Result]:
         """Return what a function makes of each partition, as given, and its index."""
-        self._rows = self._rows or self._load(range(self.n))
-        return self._map(function, self._rows, self._load)
+        with told_if_closed(self._client):
+            self._rows = self._rows or self._load(range(self.n))
+            return self._map(function, self._rows, self._load)
 
     def map(
         self, function: Callable[[Parts, int], Result], plan: SplitPlan
     ) -> list[Result]:
         """Return what a function makes of each partition, split, and its index."""
-        self._parts = self._parts or self._split(range(self.n), plan)
-        return self._map(function, self._parts, partial(self._split, plan=plan))
+        with told_if_closed(self._client):
+            self._parts = self._parts or self._split(range(self.n), plan)
+            return self._map(function, self._parts, partial(self._split, plan=plan))
 
     def _map(
         self,
@@ -216,6 +220,7 @@ class ClusterPartitions:
             # has died, if no other was there at that moment.
             near = [place_of(i, self.n, workers)] if workers else None
             source = self._sources[i]
+            refuse_unpicklable(source, f"The loader of partition {i}")
             there = source if _holds_data(source) else _packed(source)
             futures.append(client.submit(_call, self._scattered(there, near), key=key))
         return futures

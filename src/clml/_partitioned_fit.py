@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ._cluster import current_client, open_client
+from ._cluster import current_client, open_client, told_if_closed
 from ._courier import Courier
 from ._dask_inputs import delayed_partitions, is_dask
 from ._keeper import Keeper
@@ -35,6 +35,7 @@ from ._partition_rows import (
     survey_of,
 )
 from ._partition_sources import ClusterPartitions, LocalPartitions, Partitions
+from ._pickling import refuse_unpicklable
 from ._recipe import MANY_WEIGHTS
 from ._rows import FitRows
 from ._sklearn_compat import warn_user
@@ -185,18 +186,20 @@ class _Here:
 
     def __call__(self) -> Any:
         # The thread that reads ahead does not know the current client.
-        return self.delayed.compute(scheduler=self.client)
+        with told_if_closed(self.client):
+            return self.delayed.compute(scheduler=self.client)
 
 
 @contextmanager
 def _opened(
-    clf: Any, given: Sources, executor: Executor | None
+    clf: Any, given: Sources, losses: tuple[Loss, ...], executor: Executor | None
 ) -> Iterator[Partitions]:
     """Yield the partitions where they are to be worked on."""
     on_cluster = clf._on_cluster
     if not on_cluster and given.delayed and clf.engine == "auto":
         on_cluster = current_client() is not None
     if on_cluster:
+        refuse_unpicklable(losses, "losses")
         with open_client(clf.client) as client:
             partitions = ClusterPartitions(client, given.sources)
             try:
@@ -232,7 +235,7 @@ def fit_in_partitions(
         single_threaded_blas(),
         cpu_threads(1) if device == "cpu" else nullcontext(),
         clf._threads() as executor,
-        _opened(clf, given, executor) as partitions,
+        _opened(clf, given, losses, executor) as partitions,
     ):
         data = {}
         if clf.checkpoint is not None:

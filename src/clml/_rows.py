@@ -18,7 +18,8 @@ from .losses import RowTargets
 Names = tuple[list[str] | None, list[str] | None]
 
 
-@dataclass(frozen=True, eq=False)
+# Messages and logs show objects by their repr, and must not show rows.
+@dataclass(frozen=True, eq=False, repr=False)
 class Part:
     """Some rows: features (dense or CSR), indicator, and weights or None.
 

@@ -637,5 +637,5 @@ def test_own_loaders():
     assert_rows(rows.load(0), np.eye(2), np.eye(2))
     with pytest.raises(ValueError, match="at least one partition"):
         RowPartitions(())
-    with pytest.raises(TypeError, match="loaders must be callable, got 3"):
+    with pytest.raises(TypeError, match="loaders must be callable, got int"):
         RowPartitions((3,))

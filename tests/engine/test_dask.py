@@ -305,3 +305,53 @@ def test_threads_of_a_worker_help(client, held, monkeypatch):
 )
 def test_bytes_of_letters(value, expected):
     assert _dask._letter_bytes(Whole(value)) == expected
+
+
+@pytest.fixture
+def short_lived():
+    """Return a client that may be closed."""
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"
+    ) as cluster:
+        client = distributed.Client(cluster, set_as_default=False)
+        yield client
+        client.close()
+
+
+@pytest.mark.parametrize("when", ["before", "meanwhile", "at the end"])
+def test_a_client_that_is_closed(short_lived, held, monkeypatch, when):
+    holders = DaskHolders(short_lived, Makes(short_lived, held), len(held))
+    thetas = population(3)
+    holders.evaluate(thetas, REQUESTS)
+    settled = _dask.settled
+
+    def closing(client, futures):
+        if when == "meanwhile":
+            client.close()
+        found = settled(client, futures)
+        client.close()
+        return found
+
+    if when == "before":
+        short_lived.close()
+    else:
+        monkeypatch.setattr(_dask, "settled", closing)
+    with pytest.raises(RuntimeError, match="client was closed while"):
+        holders.evaluate(thetas, REQUESTS)
+    holders.let_go()
+
+
+def test_an_interrupt_of_a_closed_client_is_one(short_lived, monkeypatch):
+    """Whatever the client says when the tasks are taken back."""
+
+    def interrupted(futures, timeout):
+        short_lived.close()
+        raise KeyboardInterrupt
+
+    def cancel(futures):
+        raise AttributeError("closed")
+
+    monkeypatch.setattr(distributed, "wait", interrupted)
+    monkeypatch.setattr(short_lived, "cancel", cancel)
+    with pytest.raises(KeyboardInterrupt):
+        _dask.settled(short_lived, [])

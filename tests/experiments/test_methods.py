@@ -1,5 +1,6 @@
 import json
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -118,3 +119,10 @@ def test_an_estimator_among_the_settings_of_a_path():
     order = json.loads(json.dumps(method.order(), allow_nan=False))
     assert build_estimator(order, 0).estimator.n_estimators == 7
     assert "RandomForest" in canonical(method.description())
+
+
+def test_an_object_that_no_pipe_takes(monkeypatch):
+    method = MethodSpec.of("mine", LogisticRegression())
+    monkeypatch.setattr(method.estimator, "lock", threading.Lock(), raising=False)
+    with pytest.raises(TypeError, match=r"^methods\.mine cannot be sent.*lock'"):
+        method.order()

@@ -292,6 +292,34 @@ def test_rows_that_died_with_a_worker_are_sent_again(tmp_path, client, monkeypat
     assert seen == [b"rows"] * 2
 
 
+def test_a_client_that_is_closed_ends_the_run(tmp_path, monkeypatch):
+    """And no job is said to have failed: it can be run again."""
+    distributed = pytest.importorskip("distributed")
+    started = threading.Event()
+
+    def endless(job, data, limits, stop):
+        started.set()
+        time.sleep(1)
+
+    monkeypatch.setattr(_cluster, "run_cell", endless)
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0"
+    ) as cluster:
+        client = distributed.Client(cluster, set_as_default=False)
+
+        def close_soon():
+            started.wait(10)
+            client.close()
+
+        threading.Thread(target=close_soon).start()
+        plan = small_plan(["GNB-BR"], splits=2)
+        with pytest.raises(RuntimeError, match="client was closed while"):
+            run_experiment(plan, tmp_path, dask=client, progress=False)
+        with pytest.raises(RuntimeError, match="dask is a dask client that is closed"):
+            run_experiment(plan, tmp_path, dask=client, progress=False)
+    assert lasting(tmp_path) == {}
+
+
 def test_a_cluster_must_be_one(tmp_path):
     pytest.importorskip("distributed")
     with pytest.raises(TypeError, match="dask must be the address"):

@@ -151,7 +151,7 @@ UNSAFE = {
     "exec": set(),
     "compile": set(),
     # An order from a process to the job that it has started, through a pipe.
-    "_pickler.loads": {"experiments/_methods.py"},
+    "cloudpickle.loads": {"experiments/_methods.py"},
 }
 
 

@@ -61,7 +61,7 @@ class RowPartitions:
             raise ValueError("loaders must hold at least one partition, got none.")
         wrong = [loader for loader in loaders if not callable(loader)]
         if wrong:
-            raise TypeError(f"loaders must be callable, got {wrong[0]!r}.")
+            raise TypeError(f"loaders must be callable, got {type(wrong[0]).__name__}.")
         object.__setattr__(self, "loaders", loaders)
         for field in ("feature_names", "label_names"):
             names = getattr(self, field)

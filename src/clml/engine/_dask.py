@@ -14,12 +14,14 @@ import uuid
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
 
+from .._cluster import told_if_closed
 from ..losses import Statistics
 from ._letters import Letter, Whole
 from ._partitioned import Held, Request, statistics_of, total
@@ -175,6 +177,12 @@ class DaskHolders:
         self, thetas: Any, requests: tuple[Request, ...]
     ) -> list[Statistics | None]:
         """Return the sums over all partitions for each request, in one pass."""
+        with told_if_closed(self._client):
+            return self._evaluate(thetas, requests)
+
+    def _evaluate(
+        self, thetas: Any, requests: tuple[Request, ...]
+    ) -> list[Statistics | None]:
         began = time.perf_counter()
         self._welcome_workers()
         todo = set(range(self._n))
@@ -373,7 +381,8 @@ def settled(client: Any, futures: list[Any]) -> bool:
     except CancelledError:  # some are lost; the others are looked at
         pass
     except BaseException:
-        client.cancel(futures)
+        with suppress(Exception):  # of a client that is closed: there are none left
+            client.cancel(futures)
         raise
     return all(future.status == "finished" for future in futures)
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from .._cluster import import_distributed, open_client
+from .._cluster import import_distributed, open_client, told_if_closed
 from ._limits import Outcome, Stopped, run_cell
 
 _POLL_SECONDS = 0.2
@@ -55,8 +55,10 @@ def cluster(address: Any) -> Iterator[tuple[Any, int]]:
             f"dask must be the address of a scheduler or a Client, got {address!r}."
         )
     with open_client(address, "dask") as client:
-        n_threads = sum(client.nthreads().values())
-        yield _executor(client), max(n_threads, 1)
+        with told_if_closed(client):
+            n_threads = sum(client.nthreads().values())
+            execute = _executor(client)
+        yield execute, max(n_threads, 1)
 
 
 def _executor(client: Any) -> Callable[..., Outcome]:
@@ -74,6 +76,15 @@ def _executor(client: Any) -> Callable[..., Outcome]:
             return sent[data]
 
     def execute(
+        job: Mapping[str, Any],
+        data: str,
+        limits: Mapping[str, Any],
+        stop: threading.Event,
+    ) -> Outcome:
+        with told_if_closed(client):
+            return attempted(job, data, limits, stop)
+
+    def attempted(
         job: Mapping[str, Any],
         data: str,
         limits: Mapping[str, Any],

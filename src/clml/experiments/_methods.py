@@ -12,6 +12,7 @@ from typing import Any
 
 from .._classifier import PAPER_SETTINGS
 from .._fingerprint import Describer, as_json, canonical, is_plain
+from .._pickling import cloudpickle, refuse_unpicklable
 from .._scale_columns import ScaleNonIndicators
 
 __all__ = [
@@ -208,7 +209,8 @@ class MethodSpec:
         if isinstance(self.estimator, str) and is_plain(self.settings):
             return {**order, "estimator": self.estimator, "settings": self.settings}
         # From this process to its own child, through a pipe: never to a file.
-        pickled = _pickler().dumps((self.estimator, self.settings))
+        refuse_unpicklable((self.estimator, self.settings), f"methods.{self.name}")
+        pickled = cloudpickle().dumps((self.estimator, self.settings))
         return {**order, "pickled": base64.b64encode(pickled).decode("ascii")}
 
 
@@ -251,14 +253,6 @@ def _check_code(code: Mapping[str, Any]) -> None:
                 "Start that again after a change of the file; what it changes in a "
                 "module while it runs does not reach its jobs"
             )
-
-
-def _pickler() -> Any:
-    """Return cloudpickle, which also takes classes of a notebook."""
-    try:
-        return importlib.import_module("cloudpickle")
-    except ImportError:  # joblib before 1.6 brings its own
-        return importlib.import_module("joblib.externals.cloudpickle")
 
 
 def _registered(name: str) -> Mapping[str, Any]:
@@ -347,7 +341,7 @@ def build_estimator(order: Mapping[str, Any], random_state: int) -> Any:
         For every ``random_state`` in it that is None.
     """
     if "pickled" in order:
-        given, settings = _pickler().loads(base64.b64decode(order["pickled"]))
+        given, settings = cloudpickle().loads(base64.b64decode(order["pickled"]))
     else:
         given, settings = order["estimator"], order["settings"]
     if isinstance(given, str):

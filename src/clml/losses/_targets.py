@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from .._indicator import check_indicator
 
 
-@dataclass(frozen=True, eq=False)
+# Messages and logs show objects by their repr, and must not show rows.
+@dataclass(frozen=True, eq=False, repr=False)
 class RowTargets:
     """True labels of n rows: an indicator matrix, its relevant labels, row weights.
 
