@@ -112,7 +112,7 @@ ARROWS = {
     "losses": {"_compiled", "_indicator", "_names", "_simd"},
     "lebesgue": {"_compiled"},
     "evolution": {"_threads", "_torch"},
-    "network": {"_compiled", "_memory", "_simd"},
+    "network": {"_compiled", "_memory", "_simd", "_value"},
     "datasets": {
         "_atomic",
         "_compiled",

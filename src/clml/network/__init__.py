@@ -7,6 +7,7 @@ from ._moments import Moments
 from ._predict import Predictor, predictor_of
 from ._range import check_sparse_range, describe_contrast, scaled_features
 from ._scaling import Scaling
+from ._wide import WideLayout, WideNetwork, WidePass
 
 __all__ = [
     "ForwardCache",
@@ -16,6 +17,9 @@ __all__ = [
     "Rows",
     "Scaling",
     "Weights",
+    "WideLayout",
+    "WideNetwork",
+    "WidePass",
     "backward_pass",
     "block_logits",
     "check_sparse_range",

@@ -1,0 +1,277 @@
+"""The wide network: against a twin in plain NumPy, PyTorch, and differences."""
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+
+from clml.network import WideLayout, WideNetwork, WidePass
+from clml.network._wide_kernels import dropout_factors
+
+D, K, N = 5, 3, 12
+SHAPES = [
+    {"hidden": (7,)},
+    {"hidden": (6, 4)},
+    {"hidden": (6, 4, 5), "activation": "tanh"},
+    {"hidden": (6, 4), "linear_path": True},
+    {"hidden": (1,), "activation": "tanh", "linear_path": True, "dropout": 0.0},
+]
+
+
+def random_layout(**settings):
+    layout = WideNetwork(**settings).build(D, K)
+    generator = np.random.default_rng(3)
+    theta = layout.start(generator)
+    theta += 0.1 * generator.normal(size=theta.shape).astype(np.float32)
+    return layout, theta
+
+
+def random_rows(kind="dense", seed=0):
+    generator = np.random.default_rng(seed)
+    X = generator.normal(size=(N, D)).astype(np.float32)
+    if kind == "dense":
+        return X
+    X[generator.random((N, D)) < 0.6] = 0
+    X[4] = 0  # a row without an entry
+    return sp.csr_array(X)
+
+
+def bits_of(key, layer, n):
+    """Sixteen bits of each unit, by the integers of Python."""
+    mask = 2**64 - 1
+    step = 0x9E3779B97F4A7C15
+
+    def mixed(word):
+        word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & mask
+        word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & mask
+        return word ^ (word >> 31)
+
+    first = mixed((key + (layer + 1) * step) & mask)
+    found = []
+    for i in range(0, n, 4):
+        word = mixed((first + i * step) & mask)
+        found += [(word >> (16 * j)) & 0xFFFF for j in range(4)]
+    return np.array(found[:n])
+
+
+def factors_of(layout, m, key):
+    """What each hidden layer's units are multiplied by."""
+    found = []
+    threshold = 0 if key is None else min(round(layout.dropout * 65536), 65535)
+    for i, width in enumerate(layout.hidden):
+        if threshold == 0:
+            found.append(np.ones((m, width)))
+            continue
+        kept = bits_of(key, i, m * width) >= threshold
+        found.append(kept.reshape(m, width) * (65536 / (65536 - threshold)))
+    return found
+
+
+def twin(layout, theta, X, rows, key=None):
+    """Logits of rows in float64, a layer at a time."""
+    X = X.toarray() if sp.issparse(X) else X
+    named = layout.views(theta.astype(np.float64))
+    inputs = values = X[rows].astype(np.float64)
+    act = np.tanh if layout.activation == "tanh" else lambda z: np.maximum(z, 0)
+    for i, factors in enumerate(factors_of(layout, len(rows), key), 1):
+        values = act(values @ named[f"W{i}"] + named[f"b{i}"]) * factors
+    last = len(layout.hidden) + 1
+    logits = values @ named[f"W{last}"] + named[f"b{last}"]
+    if layout.linear_path:
+        logits += inputs @ named["linear"]
+    return logits
+
+
+@pytest.mark.parametrize("settings", SHAPES, ids=str)
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.parametrize("key", [None, 0, 2**64 - 1])
+def test_logits_are_those_of_the_twin(settings, kind, key):
+    layout, theta = random_layout(**settings)
+    X = random_rows(kind)
+    rows = np.array([3, 0, 3, 11, 4])
+    found = WidePass(layout, X, 6).forward(theta, rows, key)
+    np.testing.assert_allclose(found, twin(layout, theta, X, rows, key), atol=1e-5)
+
+
+@pytest.mark.parametrize("settings", SHAPES, ids=str)
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.parametrize("key", [None, 12345])
+def test_gradient_is_the_derivative(settings, kind, key):
+    layout, theta = random_layout(**settings)
+    X = random_rows(kind)
+    rows = np.array([3, 0, 3, 11, 4, 7])
+    slope = np.random.default_rng(5).normal(size=(6, K)).astype(np.float32)
+    some = WidePass(layout, X, 6)
+    some.forward(theta, rows, key)
+    found = some.backward(slope)
+    wide = theta.astype(np.float64)
+    step = 1e-6
+    for i in range(layout.size):
+        up, down = wide.copy(), wide.copy()
+        up[i] += step
+        down[i] -= step
+        change = twin(layout, up, X, rows, key) - twin(layout, down, X, rows, key)
+        expected = (slope * change).sum() / (2 * step)
+        assert found[i] == pytest.approx(expected, abs=2e-4, rel=2e-4), i
+
+
+@pytest.mark.parametrize("linear_path", [False, True])
+def test_gradient_is_that_of_pytorch(linear_path):
+    torch = pytest.importorskip("torch")
+    layout, theta = random_layout(hidden=(16, 8), linear_path=linear_path)
+    X = random_rows()
+    slope = np.random.default_rng(6).normal(size=(N, K)).astype(np.float32)
+    some = WidePass(layout, X, N)
+    some.forward(theta, np.arange(N))
+    weights = torch.tensor(theta, requires_grad=True)
+    values = inputs = torch.tensor(X)
+    start = 0
+    widths = [D, 16, 8, K]
+    for i, (a, b) in enumerate(itertools.pairwise(widths)):
+        matrix = weights[start : start + a * b].reshape(a, b)
+        start += a * b
+        values = values @ matrix + weights[start : start + b]
+        start += b
+        values = torch.relu(values) if i < 2 else values
+    if linear_path:
+        values = values + inputs @ weights[start:].reshape(D, K)
+    (values * torch.tensor(slope)).sum().backward()
+    np.testing.assert_allclose(
+        some.backward(slope), weights.grad.numpy(), rtol=1e-4, atol=1e-5
+    )
+
+
+@given(st.integers(0, 2**64 - 1), st.integers(1, 9), st.integers(1, 9))
+@settings(max_examples=30, deadline=None)
+def test_dropped_units_are_those_of_the_twin(key, rows, units):
+    factors = np.empty((rows, units), dtype=np.float32)
+    for layer in range(3):
+        dropout_factors(np.uint64(key), layer, 20_000, np.float32(2), factors)
+        kept = bits_of(key, layer, rows * units) >= 20_000
+        np.testing.assert_array_equal(factors.ravel(), 2.0 * kept)
+
+
+@pytest.mark.parametrize("dropout", [0.1, 0.5, 0.9])
+def test_as_many_units_are_dropped_as_asked(dropout):
+    n = 400_000
+    factors = np.empty((1000, n // 1000), dtype=np.float32)
+    shares = []
+    for key in range(5):
+        threshold = round(dropout * 65536)
+        dropout_factors(np.uint64(key), 0, threshold, np.float32(1), factors)
+        shares.append(1 - factors.mean())
+        # Neither rows nor units are favoured.
+        deviation = (dropout * (1 - dropout) / 400) ** 0.5
+        assert abs((1 - factors.mean(axis=1)).std() / deviation - 1) < 0.15
+    assert np.mean(shares) == pytest.approx(dropout, abs=0.002)
+    assert len(set(shares)) == 5
+
+
+@given(st.data())
+@settings(max_examples=25, deadline=None)
+def test_a_row_does_not_depend_on_its_neighbours(data):
+    layout, theta = random_layout(hidden=(6, 4), linear_path=True)
+    X = random_rows(data.draw(st.sampled_from(["dense", "sparse"])))
+    rows = data.draw(st.lists(st.integers(0, N - 1), min_size=1, max_size=20))
+    found = layout.logits(theta, X, np.array(rows))
+    alone = np.concatenate([layout.logits(theta, X, np.array([r])) for r in rows])
+    np.testing.assert_allclose(found, alone, rtol=1e-5, atol=1e-6)
+
+
+def test_many_rows_go_through_in_blocks(monkeypatch):
+    layout, theta = random_layout(hidden=(6,))
+    X = np.random.default_rng(0).normal(size=(1100, D)).astype(np.float32)
+    found = layout.logits(theta, X)
+    np.testing.assert_allclose(
+        found, twin(layout, theta, X, np.arange(1100)), atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("linear_path", [False, True])
+def test_mapped_outputs(linear_path):
+    layout, theta = random_layout(hidden=(6, 4), linear_path=linear_path)
+    X = random_rows()
+    scale, bias = np.array([2.0, 0.5, -1.0]), np.array([0.0, 3.0, -1.0])
+    before = theta.copy()
+    found = layout.logits(layout.mapped(theta, scale, bias), X)
+    np.testing.assert_allclose(
+        found, scale * layout.logits(theta, X) + bias, rtol=1e-4, atol=1e-5
+    )
+    np.testing.assert_array_equal(theta, before)
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+def test_outputs_have_one_size_at_the_start(activation):
+    X = np.random.default_rng(0).normal(size=(400, 50)).astype(np.float32)
+    network = WideNetwork((300, 300), activation=activation, linear_path=True)
+    layout = network.build(50, 8)
+    theta = layout.start(np.random.default_rng(1))
+    assert 0.1 < layout.logits(theta, X).std() < 0.6
+    named = layout.views(theta)
+    assert not any(named[name].any() for name in ("b1", "b2", "b3", "linear"))
+
+
+def test_no_rows():
+    layout, theta = random_layout(hidden=(6,))
+    some = WidePass(layout, random_rows(), 4)
+    assert some.forward(theta, np.empty(0, dtype=int)).shape == (0, K)
+    with pytest.raises(ValueError, match="needs a forward pass"):
+        some.backward(np.empty((0, K), dtype=np.float32))
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        ({"hidden": ()}, "at least one layer"),
+        ({"hidden": 256}, "at least one layer"),
+        ({"hidden": (8, 0)}, "positive integers"),
+        ({"hidden": (True,)}, "positive integers"),
+        ({"hidden": (2.5,)}, "positive integers"),
+        ({"activation": "sine"}, "activation must be one of"),
+        ({"dropout": 1.0}, r"dropout must be in \[0, 1\)"),
+        ({"dropout": np.nan}, r"dropout must be in \[0, 1\)"),
+        ({"linear_path": 1}, "linear_path must be a bool"),
+    ],
+)
+def test_descriptions_that_are_none(settings, message):
+    network = WideNetwork(**settings)  # refused when it is built, as in scikit-learn
+    with pytest.raises(ValueError, match=message):
+        network.build(D, K)
+
+
+def test_arguments_that_are_none():
+    layout, theta = random_layout(hidden=(6,))
+    X = random_rows()
+    with pytest.raises(ValueError, match="n_labels must be positive, got 0"):
+        WideNetwork().build(3, 0)
+    with pytest.raises(ValueError, match="X must be float32 with 5 columns"):
+        WidePass(layout, X.astype(np.float64), 3)
+    with pytest.raises(ValueError, match="X must be float32 with 5 columns"):
+        WidePass(layout, X[:, :3], 3)
+    some = WidePass(layout, X, 3)
+    with pytest.raises(ValueError, match="theta must be float32"):
+        some.forward(theta[1:], np.arange(2))
+    with pytest.raises(ValueError, match="rows must be 3 at most"):
+        some.forward(theta, np.arange(4))
+    for wrong in ([-1], [N]):
+        with pytest.raises(ValueError, match=r"rows must be in \[0, 12\)"):
+            some.forward(theta, np.array(wrong))
+    some.forward(theta, np.arange(2))
+    with pytest.raises(ValueError, match="slope must be float32 of shape"):
+        some.backward(np.ones((3, K), dtype=np.float32))
+    with pytest.raises(ValueError, match="theta must have shape"):
+        layout.views(theta[:-1])
+
+
+def test_descriptions_are_values():
+    network = WideNetwork((8, 4), dropout=0.25)
+    assert clone(network) == network
+    assert clone(network) is not network
+    assert network.get_params()["hidden"] == (8, 4)
+    assert network.build(D, K) == WideLayout(D, K, (8, 4), "relu", 0.25, False)
+    assert WideNetwork((8, 4)) != network
+    assert eval(repr(network), {"WideNetwork": WideNetwork}) == network
