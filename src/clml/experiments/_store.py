@@ -22,7 +22,6 @@ from .._atomic import (
     ABANDONED,
     atomic_file,
     atomic_texts,
-    check_place,
     sweep_unfinished,
     sync_folder,
 )
@@ -188,8 +187,6 @@ class Store:
         self.folder = folder
         for name in (ARTIFACTS, CLAIMS, DATA):
             (folder / name).mkdir(parents=True, exist_ok=True)
-        for name in (RECORDS, PLAN, _LOCK):
-            check_place(folder / name)
         for name in _WRITTEN:
             sweep_unfinished(folder / name, ABANDONED)
         self._offset = 0

@@ -317,7 +317,7 @@ class WidePass:
             self._last = None
             return np.empty((0, layout.n_labels), dtype=np.float32)
         self._last = (theta, rows, dropout)
-        return forward(  # type: ignore[no-any-return]
+        return forward(
             theta,
             self._dense,
             self._sparse,
