@@ -32,6 +32,12 @@ def test_readme_example(tmp_path):
     run("-c", code, cwd=tmp_path)
 
 
+def test_encodings_example(tmp_path):
+    text = (ROOT / "docs" / "encodings.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    run("-c", code, cwd=tmp_path)
+
+
 def test_readme_links():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     targets = re.findall(r"\]\(([^)#]+)\)", text)

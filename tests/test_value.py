@@ -91,3 +91,20 @@ def test_what_differs_from_the_default_is_shown():
 def test_values_are_no_keys():
     with pytest.raises(TypeError, match="unhashable"):
         hash(Inner())
+
+
+def test_values_without_parameters():
+    class Nothing(Value):
+        pass
+
+    assert Nothing() == Nothing()
+    assert repr(Nothing()) == "Nothing()"
+
+
+def test_parameters_must_have_names():
+    class Loose(Value):
+        def __init__(self, **anything):
+            pass
+
+    with pytest.raises(TypeError, match="must name its parameters"):
+        Loose().get_params()

@@ -29,14 +29,22 @@ class Value:
     """
 
     @classmethod
-    def _names(cls) -> list[str]:
-        signature = inspect.signature(cls.__init__)
-        return [name for name in signature.parameters if name != "self"]
+    def _defaults(cls) -> dict[str, Any]:
+        """Return the names of the parameters, with their defaults if they have any."""
+        if cls.__init__ is object.__init__:
+            return {}
+        _, *parameters = inspect.signature(cls.__init__).parameters.values()
+        for parameter in parameters:
+            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+                raise TypeError(
+                    f"{cls.__name__}.__init__ must name its parameters, got {parameter}"
+                )
+        return {parameter.name: parameter.default for parameter in parameters}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; ``deep`` also those of values within."""
         found = {}
-        for name in self._names():
+        for name in self._defaults():
             value = found[name] = getattr(self, name)
             if deep and isinstance(value, Value):
                 within = value.get_params().items()
@@ -45,7 +53,7 @@ class Value:
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, ``a__b`` for b of the value a; all of them or none."""
-        names = self._names()
+        names = list(self._defaults())
         own: dict[str, Any] = {}
         within: dict[str, dict[str, Any]] = {}
         for key, given in params.items():
@@ -80,11 +88,10 @@ class Value:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        parameters = inspect.signature(type(self).__init__).parameters
         changed = [
-            f"{name}={value!r}"
-            for name, value in self.get_params(deep=False).items()
-            if not _equal(value, parameters[name].default)
+            f"{name}={getattr(self, name)!r}"
+            for name, default in self._defaults().items()
+            if not _equal(getattr(self, name), default)
         ]
         return f"{type(self).__name__}({', '.join(changed)})"
 

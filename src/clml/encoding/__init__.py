@@ -1,0 +1,23 @@
+"""How columns of X enter a network: values that are fitted to training rows."""
+
+from ._base import Encoding
+from ._bins import Bins
+from ._fitted import FittedEncoding
+from ._kinds import Code, ColumnKind
+from ._quantiles import Quantiles
+from ._robust import Robust
+from ._standardized import Standardized
+from ._summary import MOST_VALUES, ColumnSummary
+
+__all__ = [
+    "MOST_VALUES",
+    "Bins",
+    "Code",
+    "ColumnKind",
+    "ColumnSummary",
+    "Encoding",
+    "FittedEncoding",
+    "Quantiles",
+    "Robust",
+    "Standardized",
+]
