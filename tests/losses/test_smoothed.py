@@ -1,4 +1,5 @@
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -130,7 +131,7 @@ def slow_derivatives(z, y, sigma, c, threshold):
     found = {}
     for k in range(len(z)):
         up, down = (
-            slow_statistics(z[:k] + [z[k] + s] + z[k + 1 :], y, sigma, c, threshold)
+            slow_statistics([*z[:k], z[k] + s, *z[k + 1 :]], y, sigma, c, threshold)
             for s in (step, -step)
         )
         for name in up:
@@ -156,7 +157,7 @@ def integrated_derivative(name, z, y, sigma, k):
 
     ends = z[k] - 9 * sigma, z[k] + 9 * sigma
     cuts = sorted({*ends, *(x for x in np.delete(z, k) if ends[0] < x < ends[1])})
-    pieces = zip(cuts[:-1], cuts[1:], strict=True)
+    pieces = pairwise(cuts)
     return sum(quad(integrand, a, b, epsabs=1e-11)[0] for a, b in pieces)
 
 
@@ -189,7 +190,9 @@ def test_normal_distribution():
     @compiled
     def run(x, probability, density):
         here = address(probability, 0), address(density, 0)
-        normal_lanes(address(x, 0), len(x) // LANES, np.float32(0), np.float32(1), *here)
+        normal_lanes(
+            address(x, 0), len(x) // LANES, np.float32(0), np.float32(1), *here
+        )
 
     run(x, probability, density)
     wide = x.astype(np.float64)
@@ -244,7 +247,7 @@ def test_gradient_is_the_derivative_of_the_slow_twin(case):
 def test_one_output_at_a_time_is_the_integral(name, seed):
     rng = np.random.default_rng(seed)
     k = 4 + seed % 3
-    # Multiples of 1/4, so that seeds have ties; a label alone, several, and all but one.
+    # Multiples of 1/4, so that there are ties; one relevant label, two, all but one.
     z = rng.integers(-6, 7, size=k) / 4
     y = rng.permutation(np.arange(k) < (1, 2, k - 1)[seed % 3])
     sigma = (0.3, 0.8)[seed % 2]
@@ -253,25 +256,45 @@ def test_one_output_at_a_time_is_the_integral(name, seed):
     assert_allclose(found, expected, 1e-5, 5e-6)
 
 
+def derivative_by_jumps(name, z, y, sigma):
+    """The same for all outputs, from what lies between the outputs of the others."""
+    found = np.zeros(len(z))
+    for k in range(len(z)):
+        jumps = np.unique(np.delete(z, k))
+        between = (jumps[1:] + jumps[:-1]) / 2
+        tries = np.repeat(z[None], len(jumps) + 1, axis=0)
+        if len(jumps):
+            tries[:, k] = [jumps[0] - 1, *between, jumps[-1] + 1]
+        steps = np.diff(hard_statistic(name, tries, y).astype(float))
+        u = (jumps - z[k]) / sigma
+        density = np.exp(-(u**2) / 2) / (sigma * math.sqrt(2 * math.pi))
+        found[k] = (steps * density).sum()
+    return found
+
+
 @settings(max_examples=60)
 @given(case=cases(most=6))
-def test_one_output_at_a_time_by_differences(case):
-    # The expectation with noise on one output, by its jumps between other outputs.
+def test_one_output_at_a_time_by_jumps(case):
     z, y, _, sigma, _ = case
     for name in SINGLE[: 2 + min(len(z), 3)]:
-        expected = np.zeros(len(z))
-        for k in range(len(z)):
-            jumps = np.unique(np.delete(z, k))
-            between = (jumps[1:] + jumps[:-1]) / 2
-            tries = np.repeat(z[None], len(jumps) + 1, axis=0)
-            if len(jumps):
-                tries[:, k] = [jumps[0] - 1, *between, jumps[-1] + 1]
-            steps = np.diff(hard_statistic(name, tries, y).astype(float))
-            u = (jumps - z[k]) / sigma
-            density = np.exp(-(u**2) / 2) / (sigma * math.sqrt(2 * math.pi))
-            expected[k] = (steps * density).sum()
         found = gradient_of(z, y, name, sigma)
+        expected = derivative_by_jumps(name, z, y, sigma)
         assert_allclose(found, expected, 1e-5, 5e-6, err_msg=name)
+
+
+@pytest.mark.parametrize("n_labels", [16, 17, 45])
+def test_more_labels_than_a_vector_holds(n_labels):
+    rng = np.random.default_rng(n_labels)
+    z = rng.integers(-8, 9, n_labels) / 4
+    y, c = rng.random(n_labels) < 0.3, rng.integers(0, 4, n_labels) / 2
+    derivatives = slow_derivatives(z, y, 0.5, c, 0.25)
+    for name in EXPECTED:
+        found = gradient_of(z, y, name, 0.5, c, 0.25)
+        assert_allclose(found, derivatives[name], 2e-5, 2e-5, err_msg=name)
+    for name in SINGLE:
+        found = gradient_of(z, y, name, 0.5)
+        expected = derivative_by_jumps(name, z, y, 0.5)
+        assert_allclose(found, expected, 2e-5, 2e-5, err_msg=name)
 
 
 def noisy(rng, z, sigma, draws):
@@ -318,7 +341,7 @@ def test_formulas_of_expected_counts_are_near_the_expectation(name, furthest):
 @settings(max_examples=60)
 @given(case=cases(), seed=st.integers(0, 99), several=st.booleans())
 def test_totals_are_those_of_the_scores(case, seed, several):
-    z, y, c, sigma, threshold = case
+    z, y, _, sigma, threshold = case
     rng = np.random.default_rng(seed)
     loss_set = loss_set_for(len(z), threshold)
     Y = np.stack([y, rng.permutation(y), 1 - y]) if several else y[None]
@@ -445,7 +468,7 @@ def test_infinite_outputs_are_as_far_ones():
 
 def test_noise_of_no_size_and_of_any_size():
     z, y = np.array([1.0, -0.5, 0.25]), [1, 0, 0]
-    scores, targets, here, cells = in_arrays(z, y, np.ones(3))
+    scores, targets, here, _ = in_arrays(z, y, np.ones(3))
     loss_set = loss_set_for(3)
     hard = loss_set.new_totals(1)
     loss_set.accumulate(hard, scores[None], targets)

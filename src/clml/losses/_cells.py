@@ -50,7 +50,7 @@ OUTPUT, OWN, OTHER = range(3)
 LABEL, RELEVANT_AT = range(2)
 
 
-@compiled
+@compiled(inline=True)
 def keep_observed(scores, truth, cells, kept, places):  # type: ignore[no-untyped-def]
     """Write down the labels of a row that are not missing, and count them.
 
@@ -91,7 +91,7 @@ def keep_observed(scores, truth, cells, kept, places):  # type: ignore[no-untype
     return (-1 if undefined else n), n_relevant
 
 
-@compiled
+@compiled(inline=True)
 def _keep_all(scores, truth, kept, places):  # type: ignore[no-untyped-def]
     """Do what ``keep_observed`` does where nothing is missing: no branches."""
     n = scores.shape[0]

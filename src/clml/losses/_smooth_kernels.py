@@ -66,7 +66,7 @@ def smoothing_room(n_labels):  # type: ignore[no-untyped-def]
     )
 
 
-@compiled
+@compiled(inline=True)
 def _normal(kept, n, centre, scale):  # type: ignore[no-untyped-def]
     """Fill Φ((z − centre)·scale) and its density but for a factor, for all labels."""
     width = kept.shape[1]
@@ -217,7 +217,7 @@ def _add_coverage(kept, places, n, n_relevant, scale, price):  # type: ignore[no
         j = places[RELEVANT_AT, a]
         bound = second if kept[OUTPUT, j] == lowest else lowest
         _normal(kept, n, kept[OUTPUT, j], scale)
-        passed = 0.0
+        passed = np.float64(0)
         for i in range(n):
             counts = (kept[OWN, i] == 0) & (kept[OUTPUT, i] < bound)
             passed += kept[_DENSITY, i] if counts else np.float32(0)
@@ -337,7 +337,7 @@ def _add_log_losses(kept, n, columns):  # type: ignore[no-untyped-def]
         kept[_GRADIENT, i] += columns[ROW_LOG_LOSS] * q * (weight * share - own)
 
 
-@compiled
+@compiled(inline=True)
 def add_smoothed_row(  # type: ignore[no-untyped-def]
     scores,
     truth,
@@ -395,9 +395,7 @@ def add_smoothed_row(  # type: ignore[no-untyped-def]
         priced |= columns[c] != 0
     if priced:
         _normal(kept, n, threshold, scale)
-        _add_decisions(
-            kept, places, n, scale, columns, labels, want_labels, values
-        )
+        _add_decisions(kept, places, n, scale, columns, labels, want_labels, values)
         if columns[SUBSET] != 0:
             values[SUBSET] = _add_subset(kept, n, scale, columns[SUBSET], products)
     values[LRAP] = 1.0
