@@ -9,6 +9,7 @@ from ._credit import (
 from ._loss import CallableLoss, Loss, MatrixLoss
 from ._loss_set import LossSet, Statistics, Totals
 from ._registry import get_loss, get_losses, list_losses, own_loss, register_loss
+from ._smoothed import smoothed_gradient
 from ._statistics import STATISTICS, Statistic
 from ._targets import RowTargets
 from ._values import loss_values
@@ -31,6 +32,7 @@ __all__ = [
     "output_credit",
     "own_loss",
     "register_loss",
+    "smoothed_gradient",
     "statistic_weights",
     "supports_credit",
 ]
