@@ -62,7 +62,7 @@ class Task:
         seeds = np.random.SeedSequence(0).spawn(3)
         return AscendingMembers(
             [Climber.start(LAYOUT, seed) for seed in seeds],
-            NetworkRows.prepared(self.X, Scaling.identity(8), LAYOUT),
+            [NetworkRows.prepared(self.X, Scaling.identity(8), LAYOUT)] * 3,
             self.targets,
             LossSet(get_losses(losses), 4),
             AscentPlan(0.05, 5, 16, 0.5, dropout=0.2),

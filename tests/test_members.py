@@ -21,7 +21,6 @@ from clml._members import (
     _log_mean,
     _mean_of_defined,
     left_out,
-    scale_outputs,
 )
 from clml._search import EpochRows, Fitness
 from clml._starts import LastLayer, n_before_last
@@ -99,11 +98,11 @@ def test_logits_are_scaled_and_shifted(seed, members):
     X = rng.normal(size=(5, 4))
     scale, bias = rng.uniform(0.1, 3, 3), rng.normal(size=3)
     before = theta.copy()
-    changed = scale_outputs(theta, LAYOUT, scale, bias)
+    changed = LAYOUT.mapped(theta, scale, bias)
     expected = scale * forward(theta.astype(float), X, LAYOUT) + bias
     assert_allclose(forward(changed.astype(float), X, LAYOUT), expected, 1e-5, 1e-5)
     assert_array_equal(theta, before)
-    one = scale_outputs(theta[0], LAYOUT, 2.0)  # exact: a power of two
+    one = LAYOUT.mapped(theta[0], 2.0)  # exact: a power of two
     assert_array_equal(
         forward(one.astype(float), X, LAYOUT),
         2 * forward(theta[0].astype(float), X, LAYOUT),
@@ -119,7 +118,10 @@ def constant_network(logits):
 
 def jury_of(held_out, validation=None):
     rows = NetworkRows.prepared(np.zeros((4, 4)), Scaling.identity(4), LAYOUT)
-    return Jury(rows, np.asarray(held_out, dtype=bool), validation)
+    held_out = np.asarray(held_out, dtype=bool)
+    if validation is not None:
+        validation = [validation] * len(held_out)
+    return Jury([rows] * len(held_out), held_out, validation)
 
 
 # Root mean squares 2 and 3: scaled they say (1, −1, 1) and (−1, −1, 1).
@@ -167,7 +169,7 @@ def test_threads_hear_the_same(form):
     rows = NetworkRows.prepared(
         form(rng.normal(size=(9, 4))), Scaling.identity(4), LAYOUT
     )
-    jury = Jury(rows, rng.random((3, 9)) < 0.4, None)
+    jury = Jury([rows] * 3, rng.random((3, 9)) < 0.4, None)
     networks = rng.normal(size=(3, LAYOUT.size)).astype(np.float32)
     alone = jury.hear(networks, None)
     with ThreadPoolExecutor(2) as executor:
@@ -201,7 +203,7 @@ def ascending(task, n_epochs=4):
     seeds = np.random.SeedSequence(0).spawn(3)
     return AscendingMembers(
         [Climber.start(LAYOUT, seed) for seed in seeds],
-        rows,
+        [rows] * 3,
         own_targets(targets, held_out),
         LossSet(get_losses(LOSSES), 3),
         AscentPlan(0.05, n_epochs, 8, 0.5),
@@ -296,7 +298,7 @@ def test_epochs_of_few_rows(task, share):
     other = evolved(task)
     for _ in range(5):
         other.step(None)
-    assert (other.networks() != members.networks()).any()
+    assert (np.stack(other.networks()) != np.stack(members.networks())).any()
 
 
 def test_undefined_losses_do_not_spoil_the_record(task):
@@ -312,7 +314,7 @@ def test_undefined_losses_do_not_spoil_the_record(task):
 @pytest.mark.parametrize("last", [False, True])
 def test_networks_are_the_centres(task, kind, last):
     members = evolved(task, kind, last=last)
-    before = members.networks()
+    before = np.stack(members.networks())
     assert before.shape == (3, LAYOUT.size)
     assert before.dtype == np.float32
     members.step(None)
@@ -322,9 +324,9 @@ def test_networks_are_the_centres(task, kind, last):
         dtype=np.float32,
     )
     first = n_before_last(LAYOUT) if last else 0
-    assert_array_equal(members.networks()[:, first:], centres)
-    assert_array_equal(members.networks()[:, :first], before[:, :first])
-    assert (members.networks()[:, first:] != before[:, first:]).any()
+    assert_array_equal(np.stack(members.networks())[:, first:], centres)
+    assert_array_equal(np.stack(members.networks())[:, :first], before[:, :first])
+    assert (np.stack(members.networks())[:, first:] != before[:, first:]).any()
 
 
 @pytest.mark.parametrize("at", range(3))
@@ -359,7 +361,7 @@ def test_an_interrupt_between_members_repeats_nothing(task, at):
 def run_of(task, members, progress=None):
     X, targets, held_out = task
     rows = NetworkRows.prepared(X, Scaling.identity(4), LAYOUT)
-    jury = Jury(rows, held_out, None)
+    jury = Jury([rows] * len(held_out), held_out, None)
     return MemberRun(members, jury, targets, targets, LOSSES, None, progress)
 
 

@@ -163,6 +163,7 @@ ARROWS = {
     "persistence": {
         "_atomic",
         "_csr_format",
+        "_ensemble",
         "_fingerprint",
         "_front",
         "_json_text",
@@ -173,6 +174,7 @@ ARROWS = {
         "_transaction",
         "_version",
         "network",
+        "encoding",
     },
     "plots": {"_atomic", "_names", "_paths", "experiments"},
     "report": {

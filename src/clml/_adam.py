@@ -9,16 +9,19 @@ from ._compiled import compiled
 
 
 @compiled
-def _step(theta, gradient, first, second, beta1, beta2, rate, correction, eps):  # type: ignore[no-untyped-def]
+def _step(  # type: ignore[no-untyped-def]
+    theta, gradient, first, second, beta1, beta2, rate, correction, eps, decay
+):
     kind = first.dtype.type
     keep1, keep2 = kind(beta1), kind(beta2)
     take1, take2 = kind(1 - beta1), kind(1 - beta2)
-    rate, correction, eps = kind(rate), kind(correction), kind(eps)
+    rate, correction, eps, decay = kind(rate), kind(correction), kind(eps), kind(decay)
     for i in range(theta.shape[0]):
         g = gradient[i]
         first[i] = keep1 * first[i] + take1 * g
         second[i] = keep2 * second[i] + take2 * g * g
-        theta[i] -= rate * first[i] / (np.sqrt(second[i]) * correction + eps)
+        step = rate * first[i] / (np.sqrt(second[i]) * correction + eps)
+        theta[i] -= step + decay * theta[i]
 
 
 class Adam:
@@ -47,6 +50,7 @@ class Adam:
     References
     ----------
     D. P. Kingma and J. Ba, Adam: a method for stochastic optimization, ICLR 2015.
+    I. Loshchilov and F. Hutter, Decoupled weight decay regularization, ICLR 2019.
 
     Examples
     --------
@@ -89,6 +93,7 @@ class Adam:
         theta: NDArray[np.float32],
         gradient: NDArray[np.float32],
         learning_rate: float | None = None,
+        weight_decay: float = 0.0,
     ) -> None:
         """Change theta in place.
 
@@ -97,6 +102,9 @@ class Adam:
         theta, gradient : float32 arrays (n,)
         learning_rate : float, default=None
             Of this step; the one given at the start by default.
+        weight_decay : float, default=0.0
+            Share of each weight that is taken away, in units of the learning rate and
+            apart from the gradient (AdamW).
         """
         for name, array in (("theta", theta), ("gradient", gradient)):
             if array.shape != self.first.shape or array.dtype != np.float32:
@@ -117,4 +125,5 @@ class Adam:
             (-rate if self.maximize else rate) / start,
             (1 - self.beta2**self.n_steps) ** -0.5,
             self.eps,
+            rate * weight_decay,
         )

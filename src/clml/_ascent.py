@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,11 +24,15 @@ from .losses import (
     RowTargets,
     Totals,
     output_credit,
+    smoothed_gradient,
     statistic_weights,
 )
 from .network import (
+    ForwardCache,
     Layout,
     Scaling,
+    WideLayout,
+    WidePass,
     backward_pass,
     check_sparse_range,
     forward_pass,
@@ -63,7 +67,13 @@ class AscentPlan:
     surrogate_epochs : int
         So many epochs at the start descend the cross-entropy instead.
     dropout : float
-        Share of the hidden units that a step leaves out, others each row.
+        Share of the hidden units that a step leaves out, others each row; of a network
+        that does not say so itself.
+    weight_decay : float
+        Share of each weight that a step takes away, in units of its learning rate.
+    closed_form : bool
+        Whether the smoothed losses are derived in closed form, or outputs are moved at
+        random.
     """
 
     learning_rate: float
@@ -73,16 +83,114 @@ class AscentPlan:
     first_trained: int = 0
     surrogate_epochs: int = 0
     dropout: float = 0.0
+    weight_decay: float = 0.0
+    closed_form: bool = False
 
     def rate(self, progress: float) -> float:
         """Return the learning rate after a share of the epochs."""
         return self.learning_rate * 0.5 * (1 + math.cos(math.pi * min(progress, 1.0)))
 
 
+class BatchPasses(Protocol):
+    """Takes batches of rows through a network, and slopes back."""
+
+    def forward(
+        self,
+        theta: NDArray[np.float32],
+        batch: NDArray[np.intp],
+        generator: np.random.Generator,
+    ) -> NDArray[np.float32]:
+        """Return the logits (m, K) of a training step; units are dropped by chance."""
+
+    def backward(self, slope: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return the derivative of Σ slope · logits in the weights."""
+
+
+class TrainingRows(Protocol):
+    """Rows as networks of one kind read them."""
+
+    @property
+    def X(self) -> Any:
+        """The rows, dense or CSR."""
+
+    @property
+    def layout(self) -> Layout | WideLayout:
+        """The network."""
+
+    def passes(self, most_rows: int, dropout: float) -> BatchPasses:
+        """Return what takes batches of so many rows at most through a network."""
+
+    def logits(self, theta: NDArray[np.float32]) -> NDArray:
+        """Return the logits (n, K) of one network."""
+
+
+# Messages and logs show objects by their repr, and must not show rows.
+@dataclass(frozen=True, eq=False, repr=False)
+class WideRows:
+    """Rows as wide networks read them, encoded already.
+
+    Attributes
+    ----------
+    X : float32 array (n, D) or CSR matrix
+    layout : WideLayout
+    """
+
+    X: Any
+    layout: WideLayout
+
+    def passes(self, most_rows: int, dropout: float) -> BatchPasses:
+        """Return what takes batches through a network, which says what it drops."""
+        return _WideBatches(WidePass(self.layout, self.X, most_rows))
+
+    def logits(self, theta: NDArray[np.float32]) -> NDArray:
+        """Return the logits (n, K) of one network."""
+        return self.layout.logits(theta, self.X)
+
+
+class _WideBatches:
+    def __init__(self, passes: WidePass):
+        self._passes = passes
+
+    def forward(
+        self,
+        theta: NDArray[np.float32],
+        batch: NDArray[np.intp],
+        generator: np.random.Generator,
+    ) -> NDArray[np.float32]:
+        key = int(generator.integers(2**63))
+        return self._passes.forward(theta, batch, key)
+
+    def backward(self, slope: NDArray[np.float32]) -> NDArray[np.float32]:
+        return self._passes.backward(slope)
+
+
+class _PaperBatches:
+    def __init__(self, rows: NetworkRows, dropout: float):
+        self._rows, self._dropout = rows, dropout
+        self._cache: ForwardCache | None = None
+
+    def forward(
+        self,
+        theta: NDArray[np.float32],
+        batch: NDArray[np.intp],
+        generator: np.random.Generator,
+    ) -> NDArray[np.float32]:
+        rows = self._rows
+        masks = _masks(self._dropout, len(batch), rows.layout, generator)
+        logits, self._cache = forward_pass(
+            theta, rows.X[batch], rows.layout, rows.scaling, masks
+        )
+        return logits
+
+    def backward(self, slope: NDArray[np.float32]) -> NDArray[np.float32]:
+        assert self._cache is not None  # of the forward pass before
+        return backward_pass(slope, self._cache)
+
+
 # Messages and logs show objects by their repr, and must not show rows.
 @dataclass(frozen=True, eq=False, repr=False)
 class NetworkRows:
-    """Rows as single networks read them.
+    """Rows as single networks of the paper's kind read them.
 
     Attributes
     ----------
@@ -104,6 +212,10 @@ class NetworkRows:
             check_sparse_range(X, scaling, np.float32)
             return cls(X, scaling, layout)
         return cls(scaled_features(X, scaling, np.float32), None, layout)
+
+    def passes(self, most_rows: int, dropout: float) -> BatchPasses:
+        """Return what takes batches through a network."""
+        return _PaperBatches(self, dropout)
 
     def logits(self, theta: NDArray[np.float32], block: int = 4096) -> NDArray:
         """Return the logits (n, K) of one network."""
@@ -142,13 +254,12 @@ class Climber:
     losses: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
 
     @classmethod
-    def start(cls, layout: Layout, seed: np.random.SeedSequence) -> Climber:
-        """Draw weights of deviation 1/√(3·inputs), as uniform ones have."""
+    def start(
+        cls, layout: Layout | WideLayout, seed: np.random.SeedSequence
+    ) -> Climber:
+        """Draw the weights that a network begins with."""
         generator = np.random.default_rng(seed)
-        theta = np.empty(layout.size, dtype=np.float32)
-        for matrix in layout.matrices(theta):
-            bound = matrix.shape[0] ** -0.5
-            matrix[:] = generator.uniform(-bound, bound, size=matrix.shape)
+        theta = layout.start(generator)
         return cls(
             theta,
             theta.copy(),
@@ -158,7 +269,7 @@ class Climber:
 
     def climbed(
         self,
-        rows: NetworkRows,
+        rows: TrainingRows,
         targets: RowTargets,
         loss_set: LossSet,
         plan: AscentPlan,
@@ -168,7 +279,7 @@ class Climber:
 
         Parameters
         ----------
-        rows : NetworkRows
+        rows : TrainingRows
         targets : RowTargets
             With the member's own row weights.
         loss_set : LossSet
@@ -187,27 +298,31 @@ class Climber:
         n_batches = max(1, round(len(order) / plan.batch_size))
         surrogate = self.epoch - begun < plan.surrogate_epochs
         n_kept = 0 if surrogate else plan.first_trained
-        for b, batch in enumerate(np.array_split(order, n_batches)):
-            masks = _masks(plan.dropout, len(batch), rows.layout, generator)
-            logits, cache = forward_pass(
-                theta, rows.X[batch], rows.layout, rows.scaling, masks
-            )
+        batches = np.array_split(order, n_batches)
+        passes = rows.passes(len(batches[0]), plan.dropout)
+        for b, batch in enumerate(batches):
+            logits = passes.forward(theta, batch, generator)
             if sums is None:
                 sums = _sums_of(logits, batch, loss_set, targets)
             if b % _BATCHES_A_PRICE == 0:
                 prices = statistic_weights(loss_set, sums, 1.0)
-            shifts, gains = _moves(logits.shape, plan.smoothing, generator)
-            credit, totals = output_credit(
-                logits, targets, batch, shifts, gains, prices, loss_set
-            )
+            if plan.closed_form:
+                credit, totals = smoothed_gradient(
+                    logits, targets, batch, plan.smoothing, prices, loss_set
+                )
+            else:
+                shifts, gains = _moves(logits.shape, plan.smoothing, generator)
+                credit, totals = output_credit(
+                    logits, targets, batch, shifts, gains, prices, loss_set
+                )
             sums = _blended(sums, totals, float(targets.weight[batch].sum()))
             seen.add(totals)
             if surrogate:
                 weight = targets.weight[batch].astype(np.float32)[:, None]
                 credit = weight * (targets.dense[batch] - expit(logits))
-            gradient = backward_pass(credit / np.float32(len(batch)), cache)
+            gradient = passes.backward(credit / np.float32(len(batch)))
             progress = (self.epoch - begun + b / n_batches) / plan.n_epochs
-            adam.step(theta, gradient, plan.rate(progress))
+            adam.step(theta, gradient, plan.rate(progress), plan.weight_decay)
             theta[:n_kept] = average[:n_kept]
             t = adam.n_steps
             keep = np.float32(min(_AVERAGED, t / (t + 10)))

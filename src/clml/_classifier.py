@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from ._cluster import open_client
 from ._cluster_members import ClusterEpochs
+from ._ensemble import MIXED, WideEnsemble
 from ._fingerprint import Describer
 from ._keeper import Keeper
 from ._lebesgue_estimator import LebesgueEstimator, choose_model
@@ -57,18 +58,31 @@ from ._sklearn_compat import (
 from ._torch import cpu_threads, find_device
 from ._transaction import all_or_nothing, snapshot
 from ._twins import warn_of_twins
+from .encoding import Encoding
 from .engine import single_threaded_blas
 from .lebesgue import Method, Ties
 from .losses import Loss, get_losses, supports_credit
-from .network import Layout, Scaling, describe_contrast, predictor_of
+from .network import Layout, Scaling, WideNetwork, describe_contrast, predictor_of
 
 # Fitted attributes that only members have.
-_OF_MEMBERS = ("networks_", "shrinkage_", "shift_", "population_size_")
+_OF_MEMBERS = ("networks_", "shrinkage_", "shift_", "population_size_", "ensemble_")
+# Those of networks of the paper's kind.
+_OF_PAPER = ("layout_", "scaling_")
+# Parameters of networks of the paper's kind, and what they are if nothing was set.
+_PAPER_NETWORK = {
+    "embedding_dim": None,
+    "n_layers": 1,
+    "dropout": 0.0,
+    "evolve": "all",
+    "standardize": True,
+}
 
 # What a warm start cannot change: the search was built with it.
 _FIXED_BY_SEARCH = (
     "search",
     "n_members",
+    "network",
+    "encoding",
     "init",
     "evolve",
     "embedding_dim",
@@ -138,8 +152,18 @@ class CLMLClassifier(LebesgueEstimator):
     n_members : int, default=None
         Networks that are averaged, each trained without some of the rows; None for 16,
         for 8 from 10,000 rows on, and for one where functions are among the losses,
-        which are called for every candidate of every epoch. With one,
-        ``validation_fraction`` of the rows judge.
+        which are called for every candidate of every epoch; of a ``network`` that is
+        given 15, and 5 from 10,000 rows on. With one, ``validation_fraction`` of the
+        rows judge.
+    network : WideNetwork, default=None
+        What members are: a network of many units, such as
+        ``clml.network.WideNetwork(hidden=(256, 256))``, which learns more than the
+        paper's and takes longer. Its members leave out one of five folds in turn, and
+        read columns by ``encoding``. None is the paper's kind of network, of width
+        ``embedding_dim``.
+    encoding : "auto", Encoding or sequence of them, default="auto"
+        How columns enter a ``network``, see :mod:`clml.encoding`; members take several
+        in turn. "auto" is robust numbers, bins and quantiles.
     embedding_dim : int, default=None
         Width C of the network, at least 2; None for 20, the paper's, and for 64 from
         10,000 rows on.
@@ -288,9 +312,12 @@ class CLMLClassifier(LebesgueEstimator):
     n_labels_, n_features_in_ : int
     feature_names_in_ : array of str, if X had names
     scaling_ : Scaling
-        Mean and scale of the features.
+        Mean and scale of the features; not with a ``network``.
     layout_ : Layout
-        Where each weight stands in theta.
+        Where each weight stands in theta; not with a ``network``.
+    ensemble_ : WideEnsemble
+        With a ``network``: the encodings and which of them each member has.
+        ``theta_`` and ``networks_`` are then tuples of arrays, one a member.
 
     Examples
     --------
@@ -318,6 +345,8 @@ class CLMLClassifier(LebesgueEstimator):
         "losses": [list, tuple, np.ndarray, str],
         "search": [StrOptions({"auto", "ascent", "cma", "rank_gradient"})],
         "n_members": [Interval(Integral, 1, None, closed="left"), None],
+        "network": [WideNetwork, None],
+        "encoding": [StrOptions({"auto"}), Encoding, list, tuple],
         "init": [StrOptions({"random", "surrogate"})],
         "evolve": [StrOptions({"all", "last"})],
         "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
@@ -365,6 +394,8 @@ class CLMLClassifier(LebesgueEstimator):
         *,
         search: str = "auto",
         n_members: int | None = None,
+        network: WideNetwork | None = None,
+        encoding: Any = "auto",
         embedding_dim: int | None = None,
         n_layers: int = 1,
         max_epochs: int | None = None,
@@ -405,6 +436,8 @@ class CLMLClassifier(LebesgueEstimator):
         self.losses = losses
         self.search = search
         self.n_members = n_members
+        self.network = network
+        self.encoding = encoding
         self.embedding_dim = embedding_dim
         self.n_layers = n_layers
         self.max_epochs = max_epochs
@@ -490,7 +523,13 @@ class CLMLClassifier(LebesgueEstimator):
         seconds, once. ``verbose=1`` prints a line an epoch; with scikit-learn 1.9 or
         newer ``set_callbacks(sklearn.callback.ProgressBar())`` shows progress.
         """
+        encodings = self._check_network()
         if in_partitions(X, y, sample_weight, X_val, y_val):
+            if self.network is not None:
+                raise ValueError(
+                    "Rows in partitions train one network of the paper's kind, got "
+                    f"network={self.network!r}."
+                )
             sources = read_sources(X, y, sample_weight, X_val, y_val)
             return self._fit_sources(sources, (X, y, sample_weight))
         if self._on_cluster and self._evolves_one():
@@ -501,6 +540,7 @@ class CLMLClassifier(LebesgueEstimator):
         rows, keeper = self._check_rows_to_fit(
             X, y, sample_weight, X_val, y_val, continued
         )
+        self._prepare_networks(rows.train, encodings, continued)
         fingerprint = self._fingerprint(rows) if self.warm_start else None
         before = self._search_settings["rows"] if continued is not None else None
         if continued is not None and fingerprint not in (None, before):
@@ -516,8 +556,6 @@ class CLMLClassifier(LebesgueEstimator):
                 "none: its members are trained on the CPU. search='cma' and "
                 "'rank_gradient' use the device."
             )
-        for name in _OF_MEMBERS:
-            self.__dict__.pop(name, None)
         # PyTorch's sums on a CPU are rounded differently by other numbers of threads.
         one_thread = cpu_threads(1) if device == "cpu" else nullcontext()
         with (
@@ -531,13 +569,14 @@ class CLMLClassifier(LebesgueEstimator):
                 settings=self,
                 kind=kind,
                 losses=losses,
-                layout=self.layout_,
-                scaling=self.scaling_,
+                layout=getattr(self, "layout_", None),
+                scaling=getattr(self, "scaling_", None),
                 seed=tuple(self._seed),
                 rows=rows,
                 device=device,
                 executor=executor,
                 run_all=run_all,
+                ensemble=getattr(self, "ensemble_", None),
             )
             fit = self._fit_members
             if self._n_members(rows.train) == 1 and kind != "ascent":
@@ -731,8 +770,12 @@ class CLMLClassifier(LebesgueEstimator):
             found = member_attributes(
                 run, together, outputs, self.losses, self.calibrate and evolved
             )
+            networks = together.networks
+            found["networks_"] = (
+                networks if self.network is not None else np.stack(networks)
+            )
             model = choose_model(found["front_"], found["_alternatives"], which, None)
-            theta = mapped_networks(found["networks_"], self.layout_, model["theta_"])
+            theta = self._mapped(found["networks_"], model["theta_"])
             return {**found, **model, "theta_": theta}
 
         final: dict[str, Any] = {}
@@ -768,15 +811,20 @@ class CLMLClassifier(LebesgueEstimator):
     def _predicting(self, model: dict[str, Any]) -> dict[str, Any]:
         if not hasattr(self, "networks_"):
             return model
-        theta = mapped_networks(self.networks_, self.layout_, model["theta_"])
-        return {**model, "theta_": theta}
+        return {**model, "theta_": self._mapped(self.networks_, model["theta_"])}
+
+    def _mapped(self, networks: Any, theta: NDArray[np.floating]) -> Any:
+        """Return the weights of members whose outputs are mapped."""
+        if hasattr(self, "ensemble_"):
+            return self.ensemble_.mapped(networks, theta)
+        return mapped_networks(networks, self.layout_, theta)
 
     def _n_members(self, train: Part) -> int:
         if self.n_members is not None:
             return int(self.n_members)
         if not supports_credit(self.losses):  # functions take their time
             return 1
-        return default_members(len(train.Y))
+        return default_members(len(train.Y), self.network is not None)
 
     def _population_device(self) -> str | None:
         """Return where populations live; None is the memory of the CPU."""
@@ -846,17 +894,67 @@ class CLMLClassifier(LebesgueEstimator):
         if continued is None and parts_itself and not self._validation_given:
             warn_of_twins(X, "give X_val and y_val that have none of them")
         self._warn_constant(train.Y)
-        if continued is None:
-            self.scaling_ = Scaling.identity(X.shape[1])
-            if self.standardize:
-                self.scaling_ = Scaling.fit(train.X, train.weight)
-            contrast = describe_contrast(train.X, self.scaling_)
-            if contrast is not None:
-                warn_user(contrast)
-            self.layout_ = Layout(
-                X.shape[1], self.n_labels_, self._width(train), int(self.n_layers)
-            )
         return FitRows(train, validation), keeper
+
+    def _check_network(self) -> tuple[Encoding, ...]:
+        """Return the encodings of wide members; refuse what has no effect."""
+        if self.network is None:
+            if not isinstance(self.encoding, str):
+                raise ValueError(
+                    "encoding is how columns enter a network that is given, such as "
+                    "network=WideNetwork(); without one columns are standardised."
+                )
+            return ()
+        for name, default in _PAPER_NETWORK.items():
+            if getattr(self, name) != default:
+                raise ValueError(
+                    f"{name} is of networks of the paper's kind and has no effect on "
+                    f"network={self.network!r}; got {name}={getattr(self, name)!r}."
+                )
+        if self.search not in ("auto", "ascent") or not supports_credit(self.losses):
+            raise ValueError(
+                f"network={self.network!r} is trained by search='ascent', on losses "
+                f"that are made of row statistics; got search={self.search!r} and "
+                f"losses={tuple(loss.name for loss in get_losses(self.losses))}."
+            )
+        if isinstance(self.encoding, str):
+            return MIXED
+        given = self.encoding
+        found = (given,) if isinstance(given, Encoding) else tuple(given)
+        if not found or not all(isinstance(one, Encoding) for one in found):
+            raise ValueError(
+                "encoding must be 'auto' or encodings of clml.encoding, "
+                f"got {self.encoding!r}."
+            )
+        return found
+
+    def _prepare_networks(
+        self, train: Part, encodings: tuple[Encoding, ...], continued: Any
+    ) -> None:
+        """Learn how columns enter networks from the training rows."""
+        if continued is not None:
+            return
+        for name in (*_OF_MEMBERS, *_OF_PAPER):
+            self.__dict__.pop(name, None)
+        if self.network is not None:
+            n_members = self._n_members(train)
+            # Members of one fold differ in their encodings.
+            n_folds = min(5, n_members)
+            chosen = [(i // n_folds) % len(encodings) for i in range(n_members)]
+            self.ensemble_ = WideEnsemble.fit(
+                train.X, train.weight, self.n_labels_, self.network, encodings, chosen
+            )
+            return
+        X = train.X
+        self.scaling_ = Scaling.identity(X.shape[1])
+        if self.standardize:
+            self.scaling_ = Scaling.fit(X, train.weight)
+        contrast = describe_contrast(X, self.scaling_)
+        if contrast is not None:
+            warn_user(contrast)
+        self.layout_ = Layout(
+            X.shape[1], self.n_labels_, self._width(train), int(self.n_layers)
+        )
 
     def _settings_of_run(self, describer: Describer) -> dict[str, Any]:
         # "auto" is another device elsewhere, and other devices round differently.
@@ -869,6 +967,9 @@ class CLMLClassifier(LebesgueEstimator):
         return default_width(len(train.Y))
 
     def _logits(self, X: Any) -> NDArray[np.float64]:
+        if hasattr(self, "ensemble_"):
+            with single_threaded_blas():
+                return self.ensemble_.logits(self.theta_, X) / self.temperature_
         networks = predictor_of(self.theta_, self.layout_, self.scaling_)
         # BLAS rounds otherwise with more threads, and a fit beside takes them away.
         with single_threaded_blas():

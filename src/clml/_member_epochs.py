@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ._ascent import AscentPlan, Climber, NetworkRows
+from ._ascent import AscentPlan, Climber, TrainingRows
 from ._candidates import as_single
 from ._search import EpochRows, Fitness, defined_losses, n_undefined
 from .engine import NumpyEngine, TorchEngine
@@ -41,7 +41,8 @@ class AscentEpoch:
 
     Attributes
     ----------
-    rows : NetworkRows
+    rows : sequence of TrainingRows
+        One a member; those of one kind share them.
     targets : sequence of RowTargets
         One a member, which differ in their weights.
     loss_set : LossSet
@@ -50,7 +51,7 @@ class AscentEpoch:
         The epoch at which the plan began.
     """
 
-    rows: NetworkRows
+    rows: Sequence[TrainingRows]
     targets: Sequence[RowTargets]
     loss_set: LossSet
     plan: AscentPlan
@@ -59,13 +60,19 @@ class AscentEpoch:
     def __call__(self, number: int, climber: Climber) -> Climber:
         """Return a member after one more epoch."""
         return climber.climbed(
-            self.rows, self.targets[number], self.loss_set, self.plan, self.begun
+            self.rows[number],
+            self.targets[number],
+            self.loss_set,
+            self.plan,
+            self.begun,
         )
 
     def __sizeof__(self) -> int:
-        X = self.rows.X
-        arrays = (X.data, X.indices, X.indptr) if sp.issparse(X) else (X,)
-        of_rows = sum(array.nbytes for array in (*arrays, *self.targets[0].arrays))
+        of_rows = sum(array.nbytes for array in self.targets[0].arrays)
+        for rows in {id(rows): rows for rows in self.rows}.values():
+            X = rows.X
+            arrays = (X.data, X.indices, X.indptr) if sp.issparse(X) else (X,)
+            of_rows += sum(array.nbytes for array in arrays)
         return of_rows + _bytes_of_weights(self.targets)
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ._calibration import fit_temperatures
 from ._front import ParetoFront
 from ._map_search import EvolvedMap, evolve_map
-from ._members import MemberRun, Together, scale_outputs
+from ._members import MemberRun, Together
 from ._score_map import apply_map
 from ._search import history_arrays
 from .lebesgue import Ties
@@ -97,7 +97,6 @@ def member_attributes(
     history = run.progress.history
     judged = [record["incumbent_validation"] for record in history]
     return {
-        "networks_": together.networks,
         "front_": front,
         "history_": history_arrays(history),
         "archive_losses_": np.array(judged or outputs.losses, dtype=np.float32),
@@ -117,5 +116,5 @@ def mapped_networks(
 ) -> NDArray[np.float32]:
     """Return networks (members, n) whose outputs are mapped; one alone is (n,)."""
     scale, bias = np.split(np.asarray(theta), 2)
-    mapped = scale_outputs(networks, layout, scale, bias)
+    mapped = layout.mapped(networks, scale, bias)
     return mapped[0] if len(mapped) == 1 else mapped

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ._ascent import AscentPlan, Climber, NetworkRows
+from ._ascent import AscentPlan, Climber, TrainingRows
 from ._member_epochs import AscentEpoch, EvolutionEpoch, RunAll
 from ._search import TRACKED, EpochRows, Fitness, centre, n_undefined
 from ._threads import shared
@@ -26,12 +26,13 @@ from .datasets import IterativeStratifiedKFold
 from .engine import NumpyEngine, TorchEngine
 from .evolution import Strategy
 from .losses import LossSet, RowTargets, loss_values
-from .network import Layout
 
 # How much of the judgement of earlier epochs counts: one epoch's is noisy.
 _KEPT_VALUE = 0.8
 # From so many rows on one part that is left out is enough to judge by.
 _MANY_ROWS = 10_000
+# Of members of which several leave out the same rows.
+_FOLDS = 5
 
 
 def left_out(Y: NDArray[np.uint8], n_members: int, seed: int) -> NDArray[np.bool_]:
@@ -54,6 +55,26 @@ def left_out(Y: NDArray[np.uint8], n_members: int, seed: int) -> NDArray[np.bool
     return distance < n_left
 
 
+def folds_left_out(
+    Y: NDArray[np.uint8], n_members: int, seed: int
+) -> NDArray[np.bool_]:
+    """Tell which rows each member leaves out, (members, n): one of five folds in turn.
+
+    With several members a fold, what judges a row is an average like the one that
+    predicts. With fewer members, or rows, there are fewer folds; with less than three
+    rows, or one member, nobody leaves any out.
+    """
+    n = len(Y)
+    n_folds = min(_FOLDS, n_members, n)
+    if n_folds < 2 or n < 3:
+        return np.zeros((n_members, n), dtype=bool)
+    folds = IterativeStratifiedKFold(n_folds, shuffle=True, random_state=seed)
+    out = np.zeros((n_members, n), dtype=bool)
+    for i, (_, rows) in enumerate(folds.split(np.empty((n, 1)), Y)):
+        out[i::n_folds, rows] = True
+    return out
+
+
 class Members(Protocol):
     """What trains members."""
 
@@ -68,8 +89,8 @@ class Members(Protocol):
     def state(self) -> tuple[Any, ...]:
         """Return what another run goes on from."""
 
-    def networks(self) -> NDArray[np.float32]:
-        """Return the weights (members, n) that predict now."""
+    def networks(self) -> tuple[NDArray[np.float32], ...]:
+        """Return the weights of each member that predict now."""
 
     def step(self, executor: Executor | None) -> None:
         """Train all members for an epoch."""
@@ -84,7 +105,8 @@ class AscendingMembers:
     Parameters
     ----------
     climbers : sequence of Climber
-    rows : NetworkRows
+    rows : sequence of TrainingRows
+        One a member; those of one kind share them.
     targets : sequence of RowTargets
         One a member, which differ in their weights.
     loss_set : LossSet
@@ -98,7 +120,7 @@ class AscendingMembers:
     def __init__(
         self,
         climbers: Sequence[Climber],
-        rows: NetworkRows,
+        rows: Sequence[TrainingRows],
         targets: Sequence[RowTargets],
         loss_set: LossSet,
         plan: AscentPlan,
@@ -123,9 +145,9 @@ class AscendingMembers:
         """Return what another run goes on from."""
         return self.climbers
 
-    def networks(self) -> NDArray[np.float32]:
+    def networks(self) -> tuple[NDArray[np.float32], ...]:
         """Return each member's average along the run."""
-        return np.stack([climber.average for climber in self.climbers])
+        return tuple(climber.average for climber in self.climbers)
 
     def step(self, executor: Executor | None) -> None:
         """Let every member climb for an epoch."""
@@ -200,13 +222,11 @@ class EvolvedMembers:
         """Return what another run goes on from."""
         return tuple(zip(self.strategies, self._one_epoch.expand, strict=True))
 
-    def networks(self) -> NDArray[np.float32]:
+    def networks(self) -> tuple[NDArray[np.float32], ...]:
         """Return the mean of each member's distribution."""
-        return np.concatenate(
-            [
-                expand(centre(strategy).astype(np.float32)[None])
-                for strategy, expand in self.state()
-            ]
+        return tuple(
+            expand(centre(strategy).astype(np.float32)[None])[0]
+            for strategy, expand in self.state()
         )
 
     def step(self, executor: Executor | None) -> None:
@@ -239,15 +259,15 @@ class Together:
 
     Attributes
     ----------
-    networks : float32 array (members, n)
-        Scaled so that the logits of each have a root mean square of 1: only then does
-        an average hear every member.
+    networks : tuple of float32 arrays
+        The weights of each, scaled so that its logits have a root mean square of 1:
+        only then does an average hear every member.
     seen, unseen : float64 arrays (n, K) and (judged, K)
         Average logits of the training rows by members that were trained on them, and
         of the rows that judge.
     """
 
-    networks: NDArray[np.float32]
+    networks: tuple[NDArray[np.float32], ...]
     seen: NDArray[np.float64]
     unseen: NDArray[np.float64]
 
@@ -258,16 +278,16 @@ class Jury:
 
     Attributes
     ----------
-    rows : NetworkRows
-        That train.
+    rows : sequence of TrainingRows
+        That train, as each member reads them.
     held_out : bool array (members, n)
-    validation : NetworkRows or None
-        Rows that no member was trained on, if there are any.
+    validation : sequence of TrainingRows or None
+        Rows that no member was trained on, if there are any, as each reads them.
     """
 
-    rows: NetworkRows
+    rows: Sequence[TrainingRows]
     held_out: NDArray[np.bool_]
-    validation: NetworkRows | None
+    validation: Sequence[TrainingRows] | None
 
     @property
     def judged(self) -> NDArray[np.bool_] | None:
@@ -284,19 +304,19 @@ class Jury:
         return self.validation is not None or bool(self.held_out.any())
 
     def hear(
-        self, networks: NDArray[np.float32], executor: Executor | None
+        self, networks: Sequence[NDArray[np.float32]], executor: Executor | None
     ) -> Together:
         """Compute what the members say."""
-        layout = self.rows.layout
 
         def say(member: int) -> tuple[NDArray, NDArray, NDArray | None]:
-            logits = self.rows.logits(networks[member])
+            rows = self.rows[member]
+            logits = rows.logits(networks[member])
             square = float(np.mean(np.square(logits, dtype=np.float64)))
             size = square**0.5 if square > 0 else 1.0
-            scaled = scale_outputs(networks[member], layout, 1.0 / size)
+            scaled = rows.layout.mapped(networks[member], 1.0 / size)
             beyond = None
             if self.validation is not None:
-                beyond = self.validation.logits(scaled)
+                beyond = self.validation[member].logits(scaled)
             return scaled, logits / np.float32(size), beyond
 
         said: list[Any] = shared(executor, say, range(len(networks)))
@@ -314,25 +334,10 @@ class Jury:
                 unseen = sum(z * out[b][:, None] for b, (_, z, _) in enumerate(said))
                 unseen = (unseen / np.maximum(votes, 1)[:, None])[judged]
         return Together(
-            np.stack([scaled for scaled, _, _ in said]),
+            tuple(scaled for scaled, _, _ in said),
             np.asarray(seen, dtype=np.float64),
             np.asarray(unseen, dtype=np.float64),
         )
-
-
-def scale_outputs(
-    theta: NDArray[np.float32],
-    layout: Layout,
-    scale: float | NDArray[np.floating],
-    bias: NDArray[np.floating] | None = None,
-) -> NDArray[np.float32]:
-    """Return networks whose logits are scale · logits + bias."""
-    changed = theta.copy()
-    last = layout.matrices(changed)[-1]
-    last *= np.asarray(scale, dtype=np.float32)
-    if bias is not None:
-        last[..., -1, :] += np.asarray(bias, dtype=np.float32)
-    return changed
 
 
 @dataclass(frozen=True, eq=False)

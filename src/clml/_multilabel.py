@@ -18,6 +18,7 @@ from ._paths import PathLike
 from ._rows import Part, drop_weightless
 from ._sklearn_compat import warn_user
 from ._transaction import params_kept_on_error, snapshot
+from ._value import Value
 
 
 class LabelClasses(list[NDArray]):
@@ -276,6 +277,10 @@ class MultiLabelMixin(ClassifierMixin):
         self
         """
         with params_kept_on_error(self):
+            for name in {key.partition("__")[0] for key in params if "__" in key}:
+                held = getattr(self, name, None)
+                if isinstance(held, Value):  # it may be another estimator's, too
+                    setattr(self, name, type(held)(**held.get_params(deep=False)))
             super().set_params(**params)
         return self
 

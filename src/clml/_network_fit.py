@@ -10,10 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._archive import Archive
-from ._ascent import Climber, NetworkRows
+from ._ascent import Climber, NetworkRows, TrainingRows
+from ._ensemble import WideEnsemble
 from ._member_epochs import RunAll
 from ._member_fit import OutputSettings
-from ._members import AscendingMembers, EvolvedMembers, Jury, MemberRun, left_out
+from ._members import (
+    AscendingMembers,
+    EvolvedMembers,
+    Jury,
+    MemberRun,
+    folds_left_out,
+    left_out,
+)
 from ._recipe import Recipe, default_epochs
 from ._rows import FitRows, Part
 from ._run_state import (
@@ -54,6 +62,7 @@ class NetworkFit:
     kind : {"ascent", "cma", "rank_gradient"}
     losses : tuple of Loss
     layout : Layout
+        Of networks of the paper's kind.
     scaling : Scaling
     seed : sequence of int
     rows : FitRows
@@ -66,13 +75,15 @@ class NetworkFit:
         What evaluates these, and those that judge, if there are any.
     run_all : RunAll or None
         What runs epochs of members; None for this process.
+    ensemble : WideEnsemble or None
+        Members that are wide networks; None for the paper's kind.
     """
 
     settings: Any
     kind: str
     losses: tuple[Loss, ...]
-    layout: Layout
-    scaling: Scaling
+    layout: Layout | None
+    scaling: Scaling | None
     seed: tuple[int, ...]
     rows: FitRows
     device: str | None
@@ -80,6 +91,12 @@ class NetworkFit:
     n_rows: int | None = None
     engines: tuple[Engine, Engine | None] | None = None
     run_all: RunAll | None = None
+    ensemble: WideEnsemble | None = None
+
+    @property
+    def _paper_layout(self) -> Layout:
+        assert self.layout is not None  # wide networks have one each
+        return self.layout
 
     @property
     def _n_rows(self) -> int:
@@ -94,6 +111,7 @@ class NetworkFit:
             n_epochs=int(n_epochs),
             # How far a warm start will go is not known.
             horizon=None if self.settings.warm_start else int(n_epochs),
+            wide=self.ensemble is not None,
             **{name: getattr(self.settings, name) for name in _OF_RECIPE},
         )
 
@@ -135,9 +153,11 @@ class NetworkFit:
                 self.device,
             )
         else:
-            strategy, expand = read_strategy(entry(state, "strategy"), self.layout.size)
+            strategy, expand = read_strategy(
+                entry(state, "strategy"), self._paper_layout.size
+            )
         archive = Archive.empty(
-            len(self.losses), self.layout.size, int(self.settings.max_front)
+            len(self.losses), self._paper_layout.size, int(self.settings.max_front)
         )
         search = Search(
             strategy=strategy,
@@ -177,27 +197,26 @@ class NetworkFit:
         """
         trained, progress = continued or (None, None)
         n_members = n_members if trained is None else len(trained)
-        train = self.network_rows(self.rows.train)
+        train = self._member_rows(self.rows.train, n_members)
         validation = self.rows.validation
         jury = Jury(
             train,
             self._held_out(n_members),
-            None if validation is None else self.network_rows(validation),
+            None if validation is None else self._member_rows(validation, n_members),
         )
         all_targets = self.rows.train.targets
         judge = self.rows.judge.targets
         if jury.judged is not None:
             judge = all_targets.take(np.flatnonzero(jury.judged))
-        loss_set = LossSet(self.losses, self.layout.n_labels)
+        n_labels = all_targets.n_labels
+        loss_set = LossSet(self.losses, n_labels)
         if state is not None:
-            trained = read_members(
-                state, n_members, self.layout.size, loss_set, self.kind == "ascent"
-            )
-            n_labels = self.layout.n_labels
+            sizes = [rows.layout.size for rows in train]
+            trained = read_members(state, sizes, loss_set, self.kind == "ascent")
             progress = read_member_progress(
                 state,
                 len(self.losses),
-                (n_members, self.layout.size),
+                sizes,
                 (all_targets.n_rows, n_labels),
                 (judge.n_rows, n_labels),
             )
@@ -212,7 +231,9 @@ class NetworkFit:
             began = 0 if state is not None else None
             members = self._ascending(train, targets, loss_set, trained, began)
         else:
-            members = self._evolved(train, targets, trained)
+            members = self._evolved(
+                self.network_rows(self.rows.train), targets, trained
+            )
         return MemberRun(
             members, jury, all_targets, judge, self.losses, self.executor, progress
         )
@@ -221,22 +242,31 @@ class NetworkFit:
         if self.rows.validation is not None:
             return np.zeros((n_members, len(self.rows.train.Y)), dtype=bool)
         seed = int(np.random.default_rng([*self.seed, 5]).integers(2**31))
+        if self.ensemble is not None:
+            return folds_left_out(self.rows.train.Y, n_members, seed)
         return left_out(self.rows.train.Y, n_members, seed)
+
+    def _member_rows(self, part: Part, n_members: int) -> list[TrainingRows]:
+        """Return rows as each of the members reads them."""
+        if self.ensemble is not None:
+            return list(self.ensemble.rows(part.X))
+        return [self.network_rows(part)] * n_members
 
     def _member_seeds(self, n_members: int) -> list[np.random.SeedSequence]:
         return np.random.SeedSequence([*self.seed, 1]).spawn(n_members)
 
     def _ascending(
         self,
-        train: NetworkRows,
+        train: list[TrainingRows],
         targets: list[RowTargets],
         loss_set: LossSet,
         climbers: Any,
         began: int | None,
     ) -> AscendingMembers:
+        seeds = self._member_seeds(len(targets))
         climbers = climbers or [
-            Climber.start(self.layout, seed)
-            for seed in self._member_seeds(len(targets))
+            Climber.start(rows.layout, seed)
+            for rows, seed in zip(train, seeds, strict=True)
         ]
         began = climbers[0].epoch if began is None else began
         plan = self.recipe.ascent(targets[0].n_rows, self.layout)
@@ -267,13 +297,14 @@ class NetworkFit:
         )
 
     def network_rows(self, part: Part) -> NetworkRows:
-        """Return rows as single networks read them."""
-        return NetworkRows.prepared(part.X, self.scaling, self.layout)
+        """Return rows as single networks of the paper's kind read them."""
+        assert self.scaling is not None
+        return NetworkRows.prepared(part.X, self.scaling, self._paper_layout)
 
     def _engine(self, part: Part) -> NumpyEngine | TorchEngine:
         if self.device is not None:
             return TorchEngine(
-                self.layout,
+                self._paper_layout,
                 part.X,
                 part.targets,
                 self.losses,
@@ -281,7 +312,7 @@ class NetworkFit:
                 device=self.device,
             )
         return NumpyEngine(
-            self.layout,
+            self._paper_layout,
             part.X,
             part.targets,
             self.losses,

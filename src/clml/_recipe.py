@@ -50,8 +50,14 @@ _STEP_FROM_SURROGATE = 0.05
 _STEP_OF_GRADIENT = 0.1
 
 
-def default_members(n_rows: int) -> int:
+# Of wide networks.
+_WIDE_RATE, _WIDE_DECAY = 0.001, 1e-4
+
+
+def default_members(n_rows: int, wide: bool = False) -> int:
     """Return how many networks are averaged."""
+    if wide:
+        return 15 if n_rows < MANY_ROWS else 5
     return 16 if n_rows < MANY_ROWS else 8
 
 
@@ -80,6 +86,8 @@ class Recipe:
     n_epochs : int
     horizon : int or None
         Epochs over which the rate of a rank gradient falls; None if it does not.
+    wide : bool
+        Whether they are wide ones.
     init, evolve, learning_rate, batch_size, smoothing, dropout, epoch_rows,
     population_size, covariance, sigma0
         As given.
@@ -98,18 +106,25 @@ class Recipe:
     population_size: Any
     covariance: str
     sigma0: float
+    wide: bool = False
 
-    def ascent(self, n_rows: int, layout: Layout) -> AscentPlan:
+    def ascent(self, n_rows: int, layout: Layout | None = None) -> AscentPlan:
         """Return the plan of an ascent on so many rows."""
         surrogate = self.init == "surrogate"
+        first_trained = 0
+        if self.evolve == "last" and layout is not None:
+            first_trained = n_before_last(layout)
+        rate = _WIDE_RATE if self.wide else 0.01
         return AscentPlan(
-            learning_rate=float(self.learning_rate or 0.01),
+            learning_rate=float(self.learning_rate or rate),
             n_epochs=self.n_epochs,
             batch_size=int(self.batch_size or np.clip(round(2 * n_rows**0.5), 32, 256)),
             smoothing=float(self.smoothing),
             dropout=float(self.dropout),
-            first_trained=n_before_last(layout) if self.evolve == "last" else 0,
+            first_trained=first_trained,
             surrogate_epochs=round(_SHARE_OF_START * self.n_epochs) if surrogate else 0,
+            weight_decay=_WIDE_DECAY if self.wide else 0.0,
+            closed_form=self.wide,
         )
 
     def rows_of_an_epoch(self, n_rows: int, seed: tuple[int, ...]) -> EpochRows | None:

@@ -136,7 +136,7 @@ def members_state(members: Members, progress: MemberProgress) -> dict[str, Any]:
         "members": trained,
         "epoch": progress.epoch,
         "best": {
-            "networks": best.networks,
+            "networks": list(best.networks),
             "seen": best.seen,
             "unseen": best.unseen,
         },
@@ -148,18 +148,22 @@ def members_state(members: Members, progress: MemberProgress) -> dict[str, Any]:
 
 
 def read_members(
-    state: Any, n_members: int, n_parameters: int, loss_set: LossSet, ascending: bool
+    state: Any, sizes: Sequence[int], loss_set: LossSet, ascending: bool
 ) -> list[Any]:
-    """Return climbers, or pairs of a strategy and what completes its candidates."""
+    """Return climbers, or pairs of a strategy and what completes its candidates.
+
+    ``sizes`` are the numbers of weights of the members.
+    """
     found = entry(state, "members")
-    if not isinstance(found, list) or len(found) != n_members:
-        raise damaged(f"there are not {n_members} members")
+    if not isinstance(found, list) or len(found) != len(sizes):
+        raise damaged(f"there are not {len(sizes)} members")
     n_epochs = read_whole(state, "epoch")
+    both = list(zip(found, sizes, strict=True))
     if ascending:
-        climbers = [_read_climber(one, n_parameters, loss_set) for one in found]
+        climbers = [_read_climber(one, size, loss_set) for one, size in both]
         epochs = {climber.epoch for climber in climbers}
     else:
-        pairs = [read_strategy(one, n_parameters) for one in found]
+        pairs = [read_strategy(one, size) for one, size in both]
         epochs = {strategy.epoch for strategy, _ in pairs}
     if epochs != {n_epochs} or n_epochs == 0:
         raise damaged(f"members have done {sorted(epochs)} epochs, not {n_epochs}")
@@ -167,15 +171,21 @@ def read_members(
 
 
 def read_member_progress(
-    state: Any, n_losses: int, networks: Shape, seen: Shape, unseen: Shape
+    state: Any, n_losses: int, sizes: Sequence[int], seen: Shape, unseen: Shape
 ) -> MemberProgress:
     """Return what members had found; shapes are those of what they say."""
     best = entry(state, "best")
     n_epochs = read_whole(state, "epoch")
+    networks = entry(best, "networks")
+    if not isinstance(networks, list) or len(networks) != len(sizes):
+        raise damaged(f"there are not {len(sizes)} networks")
     return MemberProgress(
         epoch=n_epochs,
         best=Together(
-            read_floats(best, "networks", networks, np.float32),
+            tuple(
+                read_floats({"network": one}, "network", (size,), np.float32)
+                for one, size in zip(networks, sizes, strict=True)
+            ),
             read_floats(best, "seen", seen),
             read_floats(best, "unseen", unseen),
         ),

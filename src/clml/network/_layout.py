@@ -91,6 +91,28 @@ class Layout:
             start += rows * columns
         return found
 
+    def start(self, generator: np.random.Generator) -> NDArray[np.float32]:
+        """Draw weights of deviation 1/√(3·inputs), as uniform ones have."""
+        theta = np.empty(self.size, dtype=np.float32)
+        for matrix in self.matrices(theta):
+            bound = matrix.shape[0] ** -0.5
+            matrix[:] = generator.uniform(-bound, bound, size=matrix.shape)
+        return theta
+
+    def mapped(
+        self,
+        theta: NDArray[np.float32],
+        scale: float | NDArray[np.floating],
+        bias: NDArray[np.floating] | None = None,
+    ) -> NDArray[np.float32]:
+        """Return networks whose logits are scale · logits + bias, label by label."""
+        changed = theta.copy()
+        last = self.matrices(changed)[-1]
+        last *= np.asarray(scale, dtype=np.float32)
+        if bias is not None:
+            last[..., -1, :] += np.asarray(bias, dtype=np.float32)
+        return changed
+
     def views(self, thetas: NDArray) -> dict[str, NDArray]:
         """Return the weights by name, as views that share memory with ``thetas``.
 

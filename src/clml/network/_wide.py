@@ -182,7 +182,7 @@ class WideLayout:
         self,
         theta: NDArray[np.float32],
         scale: float | NDArray[np.floating],
-        bias: float | NDArray[np.floating] = 0.0,
+        bias: NDArray[np.floating] | None = None,
     ) -> NDArray[np.float32]:
         """Return the network whose logits are scale · logits + bias, label by label."""
         changed = theta.copy()
@@ -193,7 +193,8 @@ class WideLayout:
             outputs.append(named["linear"])
         for weights in outputs:
             weights *= np.asarray(scale, dtype=np.float32)
-        named[f"b{last}"] += np.asarray(bias, dtype=np.float32)
+        if bias is not None:
+            named[f"b{last}"] += np.asarray(bias, dtype=np.float32)
         return changed
 
     def logits(

@@ -15,7 +15,7 @@ from .._csr_format import check_csr_parts
 from .._multilabel import LabelClasses
 from ._encode import DEEPEST
 from ._npy import is_number, plain_dtype
-from ._objects import build_dataclass, build_estimator
+from ._objects import build_dataclass, build_estimator, build_value
 from ._random import random_state_from
 from ._skops import check_ways, read_foreign
 
@@ -107,6 +107,7 @@ class Decoder:
                 "skops": self._foreign,
                 "same": self._same,
                 "dataclass": self._dataclass,
+                "description": self._value,
             }
 
     def decode(self, node: Any) -> Any:
@@ -210,6 +211,10 @@ class Decoder:
     def _dataclass(self, node: Any) -> Any:
         _check_keys(node, "class", "fields")
         return build_dataclass(node["class"], self._items(node["fields"]))
+
+    def _value(self, node: Any) -> Any:
+        _check_keys(node, "class", "parameters")
+        return build_value(node["class"], self._items(node["parameters"]))
 
 
 def _float(node: Any) -> float:

@@ -18,7 +18,7 @@ from .._multilabel import LabelClasses
 from ._npy import is_number, is_plain
 from ._objects import dataclass_parts, estimator_parts
 from ._random import random_state_values
-from ._registry import DATACLASSES, ESTIMATORS, is_registered
+from ._registry import DATACLASSES, ESTIMATORS, VALUES, is_registered
 from ._skops import dump_foreign, is_foreign
 
 #: Values within values; a file that goes deeper is not one of ours.
@@ -91,6 +91,9 @@ class Encoder:
             return self._csr(value)
         if kind is np.random.RandomState:
             return _typed("random_state", self._items(random_state_values(value)))
+        if is_registered(VALUES, kind):
+            parts = {"parameters": value.get_params(deep=False)}
+            return _typed("description", self._object(kind.__name__, parts))
         if is_registered(ESTIMATORS, kind) or is_foreign(value):
             return self._estimator(value)
         if is_registered(DATACLASSES, kind):

@@ -35,11 +35,7 @@ _FOUND: Mapping[str, tuple[str, tuple[str | int, ...]]] = {
 #: Arrays by class: kinds of numbers and lengths of the axes. K is the number of labels,
 #: D that of features; other letters have one value throughout an estimator.
 _ARRAYS: Mapping[str, Mapping[str, tuple[str, tuple[str | int, ...]]]] = {
-    "CLMLClassifier": {
-        **_FOUND,
-        "scaling_.mean": ("f", ("D",)),
-        "scaling_.scale": ("f", ("D",)),
-    },
+    "CLMLClassifier": _FOUND,
     "GaussianNBRelevance": {"constant_": ("i", ("K",))},
     "GaussianNBChain": {"constant_": ("i", ("K",)), "order_": ("i", ("K",))},
     "LebesgueStackingClassifier": _FOUND,
@@ -52,7 +48,7 @@ _ARRAYS: Mapping[str, Mapping[str, tuple[str, tuple[str | int, ...]]]] = {
     },
 }
 # What is divided by.
-_POSITIVE = ("front_.temperature", "scaling_.scale")
+_POSITIVE = ("front_.temperature",)
 # Losses of single candidates may be undefined.
 _OF_ANY_VALUE = ("archive_losses_", "front_.losses")
 # Their learners may take text, which has no features to count.

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
+from .._ensemble import WideEnsemble
 from .._front import ParetoFront
-from ..network import Layout, Scaling
+from ..encoding import FittedEncoding
+from ..network import Layout, Scaling, WideLayout, WideNetwork
 from ._checks import (
     check_array,
     check_finite,
@@ -24,9 +26,25 @@ from ._checks import (
 
 def check_clml(estimator: Any, lengths: dict[str, int]) -> None:
     """Check a CLMLClassifier: its networks, and what the search found."""
-    candidate = _check_weights(estimator, lengths)
+    if hasattr(estimator, "ensemble_"):
+        candidate = _check_ensemble(estimator, lengths)
+    else:
+        candidate = _check_weights(estimator, lengths)
+        _check_layout(estimator, lengths)
+    alternatives = find_a(dict, estimator, "_alternatives")
+    require(set(alternatives) == {"final", "mean"}, "_alternatives is not complete")
+    _check_found(estimator, candidate, lengths)
+
+
+def _check_layout(estimator: Any, lengths: dict[str, int]) -> None:
+    """Check networks of the paper's kind."""
     layout = find_a(Layout, estimator, "layout_")
     find_a(Scaling, estimator, "scaling_")
+    for name in ("mean", "scale"):
+        array = find(estimator, f"scaling_.{name}")
+        check_array(f"scaling_.{name}", array, "f", ("D",), lengths)
+    check_finite("scaling_.mean", estimator.scaling_.mean)
+    check_positive("scaling_.scale", estimator.scaling_.scale)
     # Sizes of as many layers as a file says would take any amount of memory.
     require(
         bool not in map(type, vars(layout).values())
@@ -35,9 +53,70 @@ def check_clml(estimator: Any, lengths: dict[str, int]) -> None:
         and (layout.n_features, layout.n_labels) == (lengths["D"], lengths["K"]),
         f"{layout} does not fit theta_, the features and labels",
     )
-    alternatives = find_a(dict, estimator, "_alternatives")
-    require(set(alternatives) == {"final", "mean"}, "_alternatives is not complete")
-    _check_found(estimator, candidate, lengths)
+
+
+def _check_ensemble(estimator: Any, lengths: dict[str, int]) -> int:
+    """Check wide networks and their encodings; return the size of a map."""
+    ensemble = find_a(WideEnsemble, estimator, "ensemble_")
+    for name in ("encodings", "layouts", "chosen"):
+        require(isinstance(find(ensemble, name), tuple), f"ensemble_.{name} is none")
+    n_kinds = len(ensemble.encodings)
+    require(
+        0 < n_kinds == len(ensemble.layouts)
+        and all(type(i) is int and 0 <= i < n_kinds for i in ensemble.chosen),
+        "ensemble_ does not say which encoding each member has",
+    )
+    for encoding, layout in zip(ensemble.encodings, ensemble.layouts, strict=True):
+        require(isinstance(encoding, FittedEncoding), "an encoding is none")
+        FittedEncoding.from_state(encoding.state())  # which checks it
+        require(encoding.n_inputs == lengths["D"], "an encoding is of other features")
+        _check_wide_layout(layout)
+        require(
+            (layout.n_inputs, layout.n_labels) == (encoding.n_columns, lengths["K"]),
+            f"{layout} does not fit its encoding and the labels",
+        )
+    sizes = [ensemble.layouts[i].size for i in ensemble.chosen]
+    require(len(sizes) > 0, "ensemble_ holds no members")
+    for name in ("networks_", "theta_"):
+        found = find_a(tuple, estimator, name)
+        require(len(found) == len(sizes), f"{name} must hold {len(sizes)} networks")
+        for i, (network, size) in enumerate(zip(found, sizes, strict=True)):
+            require(
+                isinstance(network, np.ndarray)
+                and network.dtype == np.float32
+                and network.shape == (size,)
+                and network.flags.c_contiguous,
+                f"{name}[{i}] must be a float32 array of {size} weights",
+            )
+            check_finite(f"{name}[{i}]", network)
+    for name in ("shrinkage_", "shift_"):
+        find_number(estimator, name)
+    candidate = 2 * lengths["K"]
+    maps = find(estimator, "front_.theta")
+    check_array("front_.theta", maps, "f", ("m", candidate), lengths)
+    check_finite("front_.theta", maps)
+    return candidate
+
+
+def _check_wide_layout(layout: Any) -> None:
+    require(isinstance(layout, WideLayout), "the layout of a network is none")
+    require(
+        all(type(n) is int for n in (layout.n_inputs, layout.n_labels))
+        and type(layout.hidden) is tuple
+        and type(layout.linear_path) is bool,
+        f"{layout} is no layout of a network",
+    )
+    # What builds layouts for users checks the rest.
+    described = WideNetwork(
+        layout.hidden,
+        activation=layout.activation,
+        dropout=layout.dropout,
+        linear_path=layout.linear_path,
+    )
+    require(
+        described.build(layout.n_inputs, layout.n_labels) == layout,
+        f"{layout} is no layout of a network",
+    )
 
 
 def _check_weights(estimator: Any, lengths: dict[str, int]) -> int:

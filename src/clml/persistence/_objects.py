@@ -8,7 +8,7 @@ from typing import Any
 from .._machine import PLACES
 from .._multilabel import MultiLabelMixin
 from ._fitted import check_fitted
-from ._registry import DATACLASSES, ESTIMATORS, find_class
+from ._registry import DATACLASSES, ESTIMATORS, VALUES, find_class
 from ._within import CALLBACKS, check_nesting, settle
 
 # What scikit-learn keeps on an estimator for the next fit; it is code, not results.
@@ -99,6 +99,11 @@ def build_dataclass(name: Any, fields: dict[str, Any]) -> Any:
         if field not in known:
             raise ValueError(f"{name} has no field {field!r}")
     return _guard(name, kind, **fields)
+
+
+def build_value(name: Any, parameters: dict[str, Any]) -> Any:
+    """Return the description; its parameters are checked where it is used."""
+    return _guard(name, find_class(VALUES, name), **parameters)
 
 
 def _guard(name: str, build: Any, *arguments: Any, **keywords: Any) -> Any:

@@ -68,6 +68,8 @@ def export_onnx(
     as JSON, ``label_names``, ``loss_names``, ``incumbent``, and where there are such,
     ``feature_names`` and the two ``classes``.
 
+    Classifiers with a ``network`` of their own cannot be exported yet.
+
     A graph cannot refuse features: rows that ``predict`` refuses, with missing or
     infinite values or beyond 1e100 once they are standardised, have the probabilities
     NaN and no label.
@@ -119,6 +121,11 @@ def _check_classifier(classifier: Any) -> None:
             f"which may predict otherwise; got {kind.__module__}.{kind.__qualname__}."
         )
     check_is_fitted(classifier)
+    if hasattr(classifier, "ensemble_"):
+        raise ValueError(
+            "Networks of the paper's kind alone can be written as an ONNX graph, got "
+            f"network={classifier.network!r}."
+        )
     if not np.isfinite(classifier.theta_).all():
         raise ValueError("classifier has weights, theta_, that are not finite.")
 

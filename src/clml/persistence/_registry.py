@@ -26,10 +26,22 @@ DATACLASSES: Mapping[str, str] = {
     "C2AENetwork": "clml.baselines._c2ae",
     "CLIFNetwork": "clml.baselines._clif",
     "DELANetwork": "clml.baselines._dela",
+    "FittedEncoding": "clml.encoding._fitted",
     "Layout": "clml.network._layout",
     "MLPNetwork": "clml.baselines._mlp",
     "ParetoFront": "clml._front",
     "Scaling": "clml.network._scaling",
+    "WideEnsemble": "clml._ensemble",
+    "WideLayout": "clml.network._wide",
+}
+
+#: Descriptions that parameters hold.
+VALUES: Mapping[str, str] = {
+    "Bins": "clml.encoding._bins",
+    "Quantiles": "clml.encoding._quantiles",
+    "Robust": "clml.encoding._robust",
+    "Standardized": "clml.encoding._standardized",
+    "WideNetwork": "clml.network._wide",
 }
 
 

@@ -1,0 +1,351 @@
+"""CLMLClassifier with a network of its own: wide members that differ in encoding."""
+
+import copy
+from dataclasses import replace
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.datasets import make_multilabel_classification
+
+from clml import CLMLClassifier
+from clml._ensemble import MIXED, WideEnsemble
+from clml._members import MemberRun, folds_left_out
+from clml.datasets import as_partitions
+from clml.encoding import Bins, Quantiles, Robust, Standardized
+from clml.losses import loss_values
+from clml.network import WideNetwork
+from clml.persistence import load, save
+
+LOSSES = ("hamming", "lrap", "micro_f1")
+SMALL = WideNetwork((16,))
+
+
+def rows(n=120, seed=0):
+    return make_multilabel_classification(
+        n, n_features=8, n_classes=4, n_labels=2, random_state=seed
+    )
+
+
+def wide(**settings):
+    # A shrinkage that is given need not be chosen, which takes longest here.
+    quick = {"network": SMALL, "n_members": 6, "max_epochs": 4, "shrinkage": 0.5}
+    settings = quick | settings
+    return CLMLClassifier(random_state=0, **settings)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, Y = rows()
+    return wide(max_epochs=12).fit(X, Y)
+
+
+def assert_same(one, other, X):
+    np.testing.assert_array_equal(one.predict_proba(X), other.predict_proba(X))
+    np.testing.assert_array_equal(one.front_.losses, other.front_.losses)
+
+
+def test_shapes(fitted):
+    X, Y = rows()
+    assert fitted.predict(X).shape == Y.shape
+    assert fitted.predict_proba(X).shape == Y.shape
+    assert len(fitted.networks_) == len(fitted.theta_) == 6
+    assert not hasattr(fitted, "layout_")
+    assert not hasattr(fitted, "scaling_")
+    assert fitted.history_["incumbent_validation"].shape == (12, 3)
+    assert fitted.n_epochs_ == 12
+
+
+def test_it_learns():
+    X, Y = rows(600)
+    clf = wide(network=WideNetwork((64, 64)), n_members=10, max_epochs=40)
+    clf.fit(X[:400], Y[:400])
+    found = loss_values(Y[400:], clf.decision_function(X[400:]), LOSSES)
+    before = loss_values(Y[400:], np.tile(Y[:400].mean(0) - 0.5, (200, 1)), LOSSES)
+    assert (found < 0.75 * before).all()
+
+
+def test_rows_are_judged_by_members_that_left_them_out():
+    """Labels of pure noise: who has seen a row knows it, the others cannot."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(60, 8)), rng.integers(0, 2, size=(60, 4))
+    network = WideNetwork((128,), dropout=0.0)
+    clf = wide(network=network, max_epochs=60, learning_rate=0.01).fit(X, Y)
+    assert clf.history_["incumbent_train"][-1, 0] < 0.2
+    assert clf.history_["incumbent_validation"][-1, 0] > 0.35
+
+
+def test_members_of_a_fold_differ_in_encoding(fitted):
+    ensemble = fitted.ensemble_
+    # Five folds, then the sixth member takes the second encoding.
+    assert ensemble.chosen == (0, 0, 0, 0, 0, 1)
+    many = wide(n_members=16, max_epochs=1).fit(*rows())
+    assert many.ensemble_.chosen == (0,) * 5 + (1,) * 5 + (2,) * 5 + (0,)
+    assert len(MIXED) == 3
+
+
+@pytest.mark.parametrize("n_jobs", [2, 3])
+def test_threads_change_nothing(fitted, n_jobs):
+    X, Y = rows()
+    assert_same(wide(max_epochs=12, n_jobs=n_jobs).fit(X, Y), fitted, X)
+
+
+def test_a_refit_is_the_same(fitted):
+    X, Y = rows()
+    again = clone(fitted).fit(X, Y)
+    assert_same(again, fitted, X)
+
+
+@pytest.mark.parametrize("form", [sp.csr_matrix, sp.csr_array, sp.csc_array])
+def test_sparse_rows(form):
+    rng = np.random.default_rng(0)
+    X = (rng.random((100, 30)) < 0.1).astype(float)
+    Y = np.stack([X[:, :10].any(1), X[:, 10:20].any(1)], axis=1).astype(int)
+    clf = wide(max_epochs=60, learning_rate=0.01).fit(form(X), Y)
+    # Columns of 0 and 1 are one and the same in all encodings.
+    assert len(clf.ensemble_.encodings) == 1
+    np.testing.assert_allclose(
+        clf.predict_proba(form(X)), clf.predict_proba(X), rtol=1e-5
+    )
+    assert (clf.predict(form(X)) == Y).mean() > 0.8
+
+
+def test_sparse_rows_after_dense_ones(fitted, monkeypatch):
+    X, _ = rows()
+    expected = fitted.predict_proba(X)
+    np.testing.assert_array_equal(fitted.predict_proba(sp.csr_array(X)), expected)
+    monkeypatch.setattr("clml._ensemble._BLOCK", 50)
+    np.testing.assert_allclose(fitted.predict_proba(X), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "encoding, n_kinds",
+    [(Standardized(), 1), ([Robust(), Bins(4)], 2), ((Quantiles(),), 1)],
+)
+def test_encodings(encoding, n_kinds):
+    X, Y = rows()
+    clf = wide(n_members=10, encoding=encoding).fit(X, Y)
+    assert len(clf.ensemble_.encodings) == n_kinds
+
+
+def test_validation_rows_that_are_given():
+    X, Y = rows()
+    clf = wide().fit(X[:80], Y[:80], X_val=X[80:], y_val=Y[80:])
+    assert clf.predict(X).shape == Y.shape
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # labels that are constant
+def test_one_member_and_few_rows():
+    X, Y = rows(40)
+    assert wide(n_members=1).fit(X, Y).predict(X).shape == Y.shape
+    for n in (2, 3, 4, 7):
+        assert wide().fit(X[:n], Y[:n]).predict(X).shape == Y.shape
+    with pytest.raises(ValueError, match="column that differs from row to row"):
+        wide().fit(np.ones((10, 3)), Y[:10])
+
+
+def test_one_label_and_names_of_classes():
+    X, Y = rows()
+    clf = wide().fit(X, np.where(Y[:, 0], "yes", "no"))
+    assert set(clf.predict(X)) <= {"yes", "no"}
+    assert clf.predict_proba(X).shape == (len(X), 2)
+
+
+def test_weights_of_rows():
+    X, Y = rows()
+    weight = np.ones(len(X))
+    weight[60:] = 0
+    assert_same(wide().fit(X, Y, sample_weight=weight), wide().fit(X[:60], Y[:60]), X)
+
+
+def test_select(fitted):
+    X, _ = rows()
+    chosen = fitted.select("hamming")
+    assert chosen.front_ is fitted.front_
+    place = chosen.incumbent_
+    assert fitted.front_.losses[place, 0] == fitted.front_.losses[:, 0].min()
+    assert chosen.predict(X).shape == (len(X), 4)
+
+
+def test_the_front_is_that_of_maps(fitted):
+    X, _ = rows()
+    theta = fitted.front_.theta[0]
+    mapped = fitted.ensemble_.mapped(fitted.networks_, theta)
+    scale, bias = np.split(theta, 2)
+    plain = fitted.ensemble_.logits(fitted.networks_, X)
+    np.testing.assert_allclose(
+        fitted.ensemble_.logits(mapped, X), scale * plain + bias, atol=1e-4
+    )
+
+
+def test_a_file(fitted, tmp_path):
+    X, _ = rows()
+    save(fitted, tmp_path / "m.clml")
+    loaded = load(tmp_path / "m.clml")
+    assert_same(loaded, fitted, X)
+    assert loaded.network == fitted.network
+    assert_same(loaded.select("lrap"), fitted.select("lrap"), X)
+    assert clone(loaded).get_params()["network__hidden"] == (16,)
+
+
+@pytest.mark.parametrize("encoding", [Bins(4), [Robust(2.0), Standardized()]])
+def test_a_file_of_settings(encoding, tmp_path):
+    save(wide(encoding=encoding), tmp_path / "m.clml")
+    assert load(tmp_path / "m.clml").encoding == encoding
+
+
+def test_files_that_do_not_fit_together(fitted, tmp_path):
+    """Kernels trust their arrays: whatever is out of place is not written."""
+    ensemble = fitted.ensemble_
+    wrong = [
+        ("theta_", fitted.theta_[:-1]),
+        ("theta_", (fitted.theta_[0][:-1], *fitted.theta_[1:])),
+        ("theta_", (fitted.theta_[0].astype(float), *fitted.theta_[1:])),
+        ("networks_", tuple(np.full_like(t, np.nan) for t in fitted.theta_)),
+        ("networks_", list(fitted.theta_)),
+        ("ensemble_", replace(ensemble, chosen=(0,) * 5 + (7,))),
+        ("ensemble_", replace(ensemble, chosen=())),
+        ("ensemble_", replace(ensemble, layouts=ensemble.layouts[:1])),
+        ("ensemble_", replace(ensemble, encodings=ensemble.encodings[::-1])),
+        ("ensemble_", replace(ensemble, encodings=(None, None))),
+        (
+            "ensemble_",
+            replace(
+                ensemble,
+                layouts=tuple(replace(x, dropout=2.0) for x in ensemble.layouts),
+            ),
+        ),
+        ("ensemble_", None),
+        ("front_", replace(fitted.front_, theta=fitted.front_.theta[:, 1:])),
+    ]
+    for name, value in wrong:
+        broken = copy.copy(fitted)
+        setattr(broken, name, value)
+        with pytest.raises((ValueError, TypeError)):
+            save(broken, tmp_path / "m.clml")
+
+
+def test_a_run_that_is_broken_off_goes_on(fitted, tmp_path):
+    X, Y = rows()
+
+    class Stop(Exception):
+        pass
+
+    def stopping(at):
+        class Stopped(MemberRun):
+            def epoch(self):
+                if self.progress.epoch == at:
+                    raise Stop
+                return super().epoch()
+
+        return Stopped
+
+    settings = {"max_epochs": 12, "checkpoint": tmp_path / "c", "checkpoint_every": 0}
+    for at in (1, 5, 11):
+        with (
+            patch("clml._network_fit.MemberRun", stopping(at)),
+            pytest.raises(Stop),
+        ):
+            wide(**settings).fit(X, Y)
+    assert_same(wide(**settings).fit(X, Y), fitted, X)
+
+
+def test_a_state_of_another_network_is_refused(tmp_path):
+    X, Y = rows()
+    folder = tmp_path / "c"
+    wide(checkpoint=folder).fit(X, Y)
+    with pytest.raises(ValueError, match="network"):
+        wide(checkpoint=folder, network=WideNetwork((17,))).fit(X, Y)
+    with pytest.raises(ValueError, match="encoding"):
+        wide(checkpoint=folder, encoding=Bins()).fit(X, Y)
+
+
+def test_warm_starts(fitted):
+    X, Y = rows()
+    clf = wide(max_epochs=3, warm_start=True).fit(X, Y).fit(X, Y)
+    assert clf.n_epochs_ == 6
+    with pytest.raises(ValueError, match="warm_start continues a search with network"):
+        clf.set_params(network=WideNetwork((8,))).fit(X, Y)
+
+
+def test_a_network_of_another_kind_afterwards(fitted):
+    X, Y = rows()
+    clf = wide().fit(X, Y)
+    clf.set_params(network=None, n_members=2).fit(X, Y)
+    assert not hasattr(clf, "ensemble_")
+    assert clf.networks_.shape == (2, clf.layout_.size)
+    clf.set_params(network=SMALL).fit(X, Y)
+    assert not hasattr(clf, "layout_")
+
+
+def test_setting_a_parameter_copies_the_network():
+    network = WideNetwork((16,))
+    clf = CLMLClassifier(network=network).set_params(network__dropout=0.1)
+    assert clf.network == WideNetwork((16,), dropout=0.1)
+    assert network == WideNetwork((16,))
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        ({"embedding_dim": 20}, "embedding_dim is of networks of the paper's kind"),
+        ({"n_layers": 2}, "n_layers is of networks"),
+        ({"dropout": 0.2}, "dropout is of networks"),
+        ({"standardize": False}, "standardize is of networks"),
+        ({"evolve": "last"}, "evolve is of networks"),
+        ({"search": "cma"}, "is trained by search='ascent'"),
+        ({"losses": ("hamming", lambda Y, S: 0.5)}, "made of row statistics"),
+        ({"encoding": []}, "encoding must be 'auto' or encodings"),
+        ({"encoding": [1]}, "encoding must be 'auto' or encodings"),
+        ({"encoding": "bins"}, "'encoding' parameter"),
+        ({"network": "wide"}, "'network' parameter"),
+        ({"network": WideNetwork(())}, "hidden must name at least one layer"),
+        ({"network": None, "encoding": Bins()}, "encoding is how columns enter"),
+    ],
+)
+def test_settings_without_effect_or_sense(settings, message):
+    X, Y = rows()
+    with pytest.raises(ValueError, match=message):
+        wide(**settings).fit(X, Y)
+
+
+def test_rows_in_partitions_are_refused():
+    X, Y = rows()
+    with pytest.raises(ValueError, match="one network of the paper's kind"):
+        wide().fit(as_partitions(X, Y, rows=50))
+
+
+def test_onnx_is_refused(fitted, tmp_path):
+    pytest.importorskip("onnx")
+    with pytest.raises(ValueError, match="paper's kind alone"):
+        fitted.to_onnx(tmp_path / "m.onnx")
+
+
+def test_a_surrogate_start():
+    X, Y = rows()
+    clf = wide(init="surrogate", max_epochs=10).fit(X, Y)
+    assert clf.predict(X).shape == Y.shape
+
+
+def test_folds_by_hand():
+    Y = np.tile(np.eye(2, dtype=np.uint8), (10, 1))
+    out = folds_left_out(Y, 12, 0)
+    assert (out.sum(axis=1) == 4).all()
+    np.testing.assert_array_equal(out[:5], out[5:10])
+    np.testing.assert_array_equal(out[:2], out[10:])
+    assert (out[:5].sum(axis=0) == 1).all()
+    assert (folds_left_out(Y, 3, 0).sum(axis=0) == 1).all()
+    assert not folds_left_out(Y, 1, 0).any()
+    assert not folds_left_out(Y[:2], 4, 0).any()
+    assert (folds_left_out(Y[:3], 4, 0).sum(axis=1) == 1).all()
+
+
+def test_equal_encodings_are_one():
+    X = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    ensemble = WideEnsemble.fit(X, None, 2, SMALL, MIXED, [0, 1, 2])
+    assert len(ensemble.encodings) == 1
+    assert ensemble.chosen == (0, 0, 0)
+    first, second, _ = ensemble.rows(X)
+    assert first is second
