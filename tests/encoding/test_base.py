@@ -25,7 +25,7 @@ entries = st.sampled_from([np.nan, *range(-4, 9), 0, 0, 0, 0, 1, 1])
 matrices = hnp.arrays(np.float64, (10, 3), elements=entries)
 weights = hnp.arrays(np.float64, 10, elements=st.integers(0, 3)).filter(np.any)
 units = st.sampled_from([1e-30, 0.1, 1.0, 1e30])
-few = settings(max_examples=40)
+few = settings(max_examples=25)
 
 
 @each

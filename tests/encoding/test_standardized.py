@@ -45,3 +45,12 @@ def test_later_rows_are_bounded():
     np.testing.assert_array_equal(
         fitted.apply([[1e30], [-1.7e308]]).ravel(), np.float32([1e6, -1e6])
     )
+
+
+def test_sparse_numbers_are_divided_and_no_more():
+    """Taking the mean off and adding it again would cost digits."""
+    X = sp.csr_array(np.array([[0.0], [3.0], [1e-9], [7e8]]))
+    fitted = Standardized().fit(X)
+    wanted = (X.toarray() / X.toarray().std()).astype(np.float32)
+    np.testing.assert_array_equal(fitted.shift, 0)
+    np.testing.assert_allclose(fitted.apply(X).toarray(), wanted, rtol=2e-7)

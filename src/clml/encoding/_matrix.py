@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 # Numbers that are in memory as float64 beside X at a time.
-TOGETHER = 1 << 20
+TOGETHER = 1 << 18
 
 
 def as_matrix(X: Any) -> Any:

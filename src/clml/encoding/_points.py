@@ -103,7 +103,9 @@ def compressed(points: Points, most: int) -> Points:
     values, weights = np.empty_like(points.values), np.empty_like(points.weights)
     counts = _compress(*points, most, values, weights)
     offsets = offsets_of(counts)
-    return Points(values[: offsets[-1]], weights[: offsets[-1]], offsets)
+    # Copies: a view would keep all that was there before.
+    end = offsets[-1]
+    return Points(values[:end].copy(), weights[:end].copy(), offsets)
 
 
 @compiled(inline=True)

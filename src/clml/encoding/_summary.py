@@ -92,8 +92,9 @@ class ColumnSummary:
     def of(cls, X: Any, weight: Any = None) -> ColumnSummary:
         """Summarise rows.
 
-        Columns are sorted some at a time, so memory beside X and the result is some ten
-        megabytes or three columns, whichever is more (for sparse X also a copy of X).
+        Columns are sorted some at a time, so memory beside X and the result is some 25
+        megabytes or eleven columns in float64, whichever is more (for sparse X also a
+        copy of X).
 
         Parameters
         ----------
