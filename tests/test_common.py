@@ -24,10 +24,19 @@ from clml.baselines import (
     MLkNNClassifier,
     MLPRelevanceClassifier,
 )
+from clml.network import WideNetwork
 
 # Each with what makes it quick enough for a hundred fits on tiny data.
 ESTIMATORS = [
     CLMLClassifier(max_epochs=30, random_state=0),
+    CLMLClassifier(
+        network=WideNetwork((32,)),
+        n_members=5,
+        learning_rate=0.01,
+        shrinkage=0.5,
+        max_epochs=30,
+        random_state=0,
+    ),
     GaussianNBRelevance(),
     GaussianNBChain(),
     MLkNNClassifier(n_neighbors=5),
