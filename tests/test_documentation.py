@@ -38,6 +38,20 @@ def test_encodings_example(tmp_path):
     run("-c", code, cwd=tmp_path)
 
 
+def test_learning_examples(tmp_path):
+    text = (ROOT / "docs" / "learning.md").read_text(encoding="utf-8")
+    *_, code = blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert "class Linear" in code
+    fit = """
+from sklearn.datasets import make_multilabel_classification
+
+X, Y = make_multilabel_classification(60, random_state=0)
+clf.set_params(max_epochs=2, n_members=2).fit(X, Y)
+assert clf.predict(X).shape == Y.shape
+"""
+    run("-c", "\n".join([*blocks, fit]), cwd=tmp_path)
+
+
 def test_readme_links():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     targets = re.findall(r"\]\(([^)#]+)\)", text)

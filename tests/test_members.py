@@ -131,8 +131,8 @@ NETWORKS = np.stack([constant_network([2, -2, 2]), constant_network([-3, -3, 3])
 def test_a_jury_by_hand():
     together = jury_of([[1, 1, 0, 0], [0, 1, 1, 0]]).hear(NETWORKS, None)
     one, two, both = [1, -1, 1], [-1, -1, 1], [0, -1, 1]
-    assert_allclose(together.networks[0], NETWORKS[0] / 2)
-    assert_allclose(together.networks[1], NETWORKS[1] / 3)
+    assert_array_equal(together.networks, NETWORKS)
+    assert_allclose(together.sizes, [2, 3])
     # Nobody was trained on row 1; nobody left row 3 out, so it does not judge.
     assert_allclose(together.seen, [two, [0, 0, 0], one, both])
     assert_allclose(together.unseen, [one, both, two])
@@ -174,7 +174,7 @@ def test_threads_hear_the_same(form):
     alone = jury.hear(networks, None)
     with ThreadPoolExecutor(2) as executor:
         threaded = jury.hear(networks, executor)
-    for name in ("networks", "seen", "unseen"):
+    for name in ("sizes", "seen", "unseen"):
         assert_array_equal(getattr(alone, name), getattr(threaded, name))
 
 

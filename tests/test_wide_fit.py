@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_multilabel_classification
 
 from clml import CLMLClassifier
-from clml._ensemble import MIXED, WideEnsemble
+from clml._ensemble import MIXED, Ensemble
 from clml._members import MemberRun, folds_left_out
 from clml.datasets import as_partitions
 from clml.encoding import Bins, Quantiles, Robust, Standardized
@@ -51,7 +51,8 @@ def test_shapes(fitted):
     X, Y = rows()
     assert fitted.predict(X).shape == Y.shape
     assert fitted.predict_proba(X).shape == Y.shape
-    assert len(fitted.networks_) == len(fitted.theta_) == 6
+    assert len(fitted.networks_) == len(fitted.member_scale_) == 6
+    assert fitted.theta_.shape == (8,)
     assert not hasattr(fitted, "layout_")
     assert not hasattr(fitted, "scaling_")
     assert fitted.history_["incumbent_validation"].shape == (12, 3)
@@ -169,14 +170,19 @@ def test_select(fitted):
     assert chosen.predict(X).shape == (len(X), 4)
 
 
-def test_the_front_is_that_of_maps(fitted):
+def test_what_predicts_is_the_average_mapped(fitted):
     X, _ = rows()
-    theta = fitted.front_.theta[0]
-    mapped = fitted.ensemble_.mapped(fitted.networks_, theta)
-    scale, bias = np.split(theta, 2)
-    plain = fitted.ensemble_.logits(fitted.networks_, X)
+    clf = fitted.select(0)
+    np.testing.assert_array_equal(clf.theta_, fitted.front_.theta[0])
+    scale, bias = np.split(fitted.front_.theta[0].astype(float), 2)
+    members = zip(fitted.ensemble_.rows(X), fitted.networks_, strict=True)
+    logits = np.stack([rows.logits(network) for rows, network in members])
+    # Each has a root mean square of 1 on the training rows.
+    sizes = np.sqrt(np.square(logits.astype(float)).mean(axis=(1, 2)))
+    np.testing.assert_allclose(fitted.member_scale_, 1 / sizes, rtol=1e-5)
+    average = (logits / sizes[:, None, None]).mean(axis=0)
     np.testing.assert_allclose(
-        fitted.ensemble_.logits(mapped, X), scale * plain + bias, atol=1e-4
+        clf.decision_function(X) * clf.temperature_, scale * average + bias, atol=1e-5
     )
 
 
@@ -198,13 +204,18 @@ def test_a_file_of_settings(encoding, tmp_path):
 
 def test_files_that_do_not_fit_together(fitted, tmp_path):
     """Kernels trust their arrays: whatever is out of place is not written."""
-    ensemble = fitted.ensemble_
+    ensemble, networks = fitted.ensemble_, fitted.networks_
     wrong = [
         ("theta_", fitted.theta_[:-1]),
-        ("theta_", (fitted.theta_[0][:-1], *fitted.theta_[1:])),
-        ("theta_", (fitted.theta_[0].astype(float), *fitted.theta_[1:])),
-        ("networks_", tuple(np.full_like(t, np.nan) for t in fitted.theta_)),
-        ("networks_", list(fitted.theta_)),
+        ("theta_", np.full_like(fitted.theta_, np.nan)),
+        ("member_scale_", fitted.member_scale_[1:]),
+        ("member_scale_", -fitted.member_scale_),
+        ("networks_", networks[:-1]),
+        ("networks_", (networks[0][:-1], *networks[1:])),
+        ("networks_", (networks[0].astype(float), *networks[1:])),
+        ("networks_", tuple(np.full_like(one, np.nan) for one in networks)),
+        ("networks_", list(networks)),
+        ("ensemble_", replace(ensemble, n_labels=3)),
         ("ensemble_", replace(ensemble, chosen=(0,) * 5 + (7,))),
         ("ensemble_", replace(ensemble, chosen=())),
         ("ensemble_", replace(ensemble, layouts=ensemble.layouts[:1])),
@@ -344,8 +355,77 @@ def test_folds_by_hand():
 
 def test_equal_encodings_are_one():
     X = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
-    ensemble = WideEnsemble.fit(X, None, 2, SMALL, MIXED, [0, 1, 2])
+    ensemble = Ensemble.fit(X, None, 2, SMALL, MIXED, [0, 1, 2])
     assert len(ensemble.encodings) == 1
     assert ensemble.chosen == (0, 0, 0)
     first, second, _ = ensemble.rows(X)
     assert first is second
+
+
+# --- networks of one's own ----------------------------------------------------------
+
+
+class LinearLayout:
+    """Weights (D + 1, K), and noise on the inputs while it is trained."""
+
+    def __init__(self, n_inputs, n_labels):
+        self.shape = (n_inputs + 1, n_labels)
+        self.size = (n_inputs + 1) * n_labels
+
+    def start(self, generator):
+        return generator.normal(scale=0.1, size=self.size).astype(np.float32)
+
+    def forward(self, theta, X, generator=None):
+        if generator is not None:
+            X = X + generator.normal(scale=0.1, size=X.shape).astype(np.float32)
+        matrix = theta.reshape(self.shape)
+        return X @ matrix[:-1] + matrix[-1], X
+
+    def backward(self, slope, memory):
+        return np.vstack([memory.T @ slope, slope.sum(axis=0)]).ravel()
+
+
+class Linear:
+    def build(self, n_inputs, n_labels):
+        return LinearLayout(n_inputs, n_labels)
+
+
+def test_a_network_of_ones_own():
+    X, Y = rows(300)
+    clf = wide(network=Linear(), max_epochs=40, learning_rate=0.03)
+    clf.fit(X[:200], Y[:200])
+    found = loss_values(Y[200:], clf.decision_function(X[200:]), LOSSES)
+    before = loss_values(Y[200:], np.tile(Y[:200].mean(0) - 0.5, (100, 1)), LOSSES)
+    assert (found < before).all()
+    assert_same(clone(clf).fit(X[:200], Y[:200]), clf, X)
+    chosen = clf.select("micro_f1")
+    assert chosen.predict(X).shape == Y.shape
+
+
+def test_a_network_of_ones_own_is_not_saved(tmp_path):
+    X, Y = rows()
+    clf = wide(network=Linear(), max_epochs=1).fit(X, Y)
+    with pytest.raises(ValueError, match="got a layout of LinearLayout"):
+        save(clf, tmp_path / "m.clml")
+
+
+@pytest.mark.parametrize(
+    "method, result, message",
+    [
+        (
+            "forward",
+            lambda *_: (np.zeros((3, 4)), None),
+            "forward must return a float32",
+        ),
+        ("forward", lambda *_: ([1], None), "forward must return a float32 array"),
+        (
+            "backward",
+            lambda *_: np.zeros(3, np.float32),
+            "backward must return a float",
+        ),
+    ],
+)
+def test_networks_that_return_nonsense(method, result, message, monkeypatch):
+    monkeypatch.setattr(LinearLayout, method, result)
+    with pytest.raises(ValueError, match=message):
+        wide(network=Linear()).fit(*rows())

@@ -30,6 +30,7 @@ from .losses import (
 from .network import (
     ForwardCache,
     Layout,
+    NetworkLayout,
     Scaling,
     WideLayout,
     WidePass,
@@ -106,6 +107,17 @@ class BatchPasses(Protocol):
         """Return the derivative of Σ slope · logits in the weights."""
 
 
+class Startable(Protocol):
+    """What has weights that can be drawn."""
+
+    @property
+    def size(self) -> int:
+        """Number of weights."""
+
+    def start(self, generator: np.random.Generator) -> NDArray[np.float32]:
+        """Draw the weights to begin with."""
+
+
 class TrainingRows(Protocol):
     """Rows as networks of one kind read them."""
 
@@ -114,7 +126,7 @@ class TrainingRows(Protocol):
         """The rows, dense or CSR."""
 
     @property
-    def layout(self) -> Layout | WideLayout:
+    def layout(self) -> Startable:
         """The network."""
 
     def passes(self, most_rows: int, dropout: float) -> BatchPasses:
@@ -162,6 +174,75 @@ class _WideBatches:
 
     def backward(self, slope: NDArray[np.float32]) -> NDArray[np.float32]:
         return self._passes.backward(slope)
+
+
+# Messages and logs show objects by their repr, and must not show rows.
+@dataclass(frozen=True, eq=False, repr=False)
+class OwnRows:
+    """Rows as networks of a user's own read them, encoded already.
+
+    Attributes
+    ----------
+    X : float32 array (n, D) or CSR matrix
+    layout : NetworkLayout
+    n_labels : int
+    """
+
+    X: Any
+    layout: NetworkLayout
+    n_labels: int
+
+    def passes(self, most_rows: int, dropout: float) -> BatchPasses:
+        """Return what takes batches through a network, which says what it drops."""
+        return _OwnBatches(self)
+
+    def logits(self, theta: NDArray[np.float32], block: int = 4096) -> NDArray:
+        """Return the logits (n, K) of one network."""
+        n = self.X.shape[0]
+        parts = [
+            self.forward(theta, self.X[a : a + block], None)[0]
+            for a in range(0, n, block)
+        ]
+        return np.concatenate(parts)
+
+    def forward(
+        self, theta: NDArray[np.float32], X: Any, generator: np.random.Generator | None
+    ) -> tuple[NDArray[np.float32], Any]:
+        """Return the logits of a batch, which are checked, and the network's memory."""
+        logits, memory = self.layout.forward(theta, X, generator)
+        _check_own(logits, "forward", (X.shape[0], self.n_labels))
+        return logits, memory
+
+
+def _check_own(array: Any, method: str, shape: tuple[int, ...]) -> None:
+    """Refuse what kernels could not read."""
+    found = getattr(array, "shape", None), getattr(array, "dtype", None)
+    if not isinstance(array, np.ndarray) or found != (shape, np.float32):
+        raise ValueError(
+            f"network: {method} must return a float32 array of shape {shape}, got "
+            f"{type(array).__name__} of shape {found[0]} and type {found[1]}."
+        )
+
+
+class _OwnBatches:
+    def __init__(self, rows: OwnRows):
+        self._rows = rows
+        self._memory: Any = None
+
+    def forward(
+        self,
+        theta: NDArray[np.float32],
+        batch: NDArray[np.intp],
+        generator: np.random.Generator,
+    ) -> NDArray[np.float32]:
+        rows = self._rows
+        logits, self._memory = rows.forward(theta, rows.X[batch], generator)
+        return np.ascontiguousarray(logits)
+
+    def backward(self, slope: NDArray[np.float32]) -> NDArray[np.float32]:
+        gradient = self._rows.layout.backward(slope, self._memory)
+        _check_own(gradient, "backward", (self._rows.layout.size,))
+        return gradient
 
 
 class _PaperBatches:
@@ -254,9 +335,7 @@ class Climber:
     losses: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
 
     @classmethod
-    def start(
-        cls, layout: Layout | WideLayout, seed: np.random.SeedSequence
-    ) -> Climber:
+    def start(cls, layout: Startable, seed: np.random.SeedSequence) -> Climber:
         """Draw the weights that a network begins with."""
         generator = np.random.default_rng(seed)
         theta = layout.start(generator)

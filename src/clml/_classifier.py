@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from ._cluster import open_client
 from ._cluster_members import ClusterEpochs
-from ._ensemble import MIXED, WideEnsemble
+from ._ensemble import MIXED, Ensemble
 from ._fingerprint import Describer
 from ._keeper import Keeper
 from ._lebesgue_estimator import LebesgueEstimator, choose_model
@@ -62,10 +62,17 @@ from .encoding import Encoding
 from .engine import single_threaded_blas
 from .lebesgue import Method, Ties
 from .losses import Loss, get_losses, supports_credit
-from .network import Layout, Scaling, WideNetwork, describe_contrast, predictor_of
+from .network import Layout, Scaling, describe_contrast, predictor_of
 
 # Fitted attributes that only members have.
-_OF_MEMBERS = ("networks_", "shrinkage_", "shift_", "population_size_", "ensemble_")
+_OF_MEMBERS = (
+    "networks_",
+    "shrinkage_",
+    "shift_",
+    "population_size_",
+    "ensemble_",
+    "member_scale_",
+)
 # Those of networks of the paper's kind.
 _OF_PAPER = ("layout_", "scaling_")
 # Parameters of networks of the paper's kind, and what they are if nothing was set.
@@ -155,12 +162,13 @@ class CLMLClassifier(LebesgueEstimator):
         which are called for every candidate of every epoch; of a ``network`` that is
         given 15, and 5 from 10,000 rows on. With one, ``validation_fraction`` of the
         rows judge.
-    network : WideNetwork, default=None
+    network : WideNetwork or one of your own, default=None
         What members are: a network of many units, such as
         ``clml.network.WideNetwork(hidden=(256, 256))``, which learns more than the
         paper's and takes longer. Its members leave out one of five folds in turn, and
-        read columns by ``encoding``. None is the paper's kind of network, of width
-        ``embedding_dim``.
+        read columns by ``encoding``. One of your own has a method ``build(n_inputs,
+        n_labels)`` that returns a :class:`clml.network.NetworkLayout`. None is the
+        paper's kind of network, of width ``embedding_dim``.
     encoding : "auto", Encoding or sequence of them, default="auto"
         How columns enter a ``network``, see :mod:`clml.encoding`; members take several
         in turn. "auto" is robust numbers, bins and quantiles.
@@ -315,9 +323,11 @@ class CLMLClassifier(LebesgueEstimator):
         Mean and scale of the features; not with a ``network``.
     layout_ : Layout
         Where each weight stands in theta; not with a ``network``.
-    ensemble_ : WideEnsemble
+    ensemble_ : Ensemble
         With a ``network``: the encodings and which of them each member has.
-        ``theta_`` and ``networks_`` are then tuples of arrays, one a member.
+        ``networks_`` is then a tuple of arrays, one a member, ``member_scale_`` what
+        the logits of each are multiplied by, and ``theta_`` the map of their average,
+        scales and then biases of the labels.
 
     Examples
     --------
@@ -345,7 +355,7 @@ class CLMLClassifier(LebesgueEstimator):
         "losses": [list, tuple, np.ndarray, str],
         "search": [StrOptions({"auto", "ascent", "cma", "rank_gradient"})],
         "n_members": [Interval(Integral, 1, None, closed="left"), None],
-        "network": [WideNetwork, None],
+        "network": [HasMethods(["build"]), None],
         "encoding": [StrOptions({"auto"}), Encoding, list, tuple],
         "init": [StrOptions({"random", "surrogate"})],
         "evolve": [StrOptions({"all", "last"})],
@@ -394,7 +404,7 @@ class CLMLClassifier(LebesgueEstimator):
         *,
         search: str = "auto",
         n_members: int | None = None,
-        network: WideNetwork | None = None,
+        network: Any = None,
         encoding: Any = "auto",
         embedding_dim: int | None = None,
         n_layers: int = 1,
@@ -770,12 +780,15 @@ class CLMLClassifier(LebesgueEstimator):
             found = member_attributes(
                 run, together, outputs, self.losses, self.calibrate and evolved
             )
-            networks = together.networks
-            found["networks_"] = (
-                networks if self.network is not None else np.stack(networks)
-            )
             model = choose_model(found["front_"], found["_alternatives"], which, None)
-            theta = self._mapped(found["networks_"], model["theta_"])
+            if self.network is not None:
+                scale = 1.0 / together.sizes
+                found |= {"networks_": together.networks, "member_scale_": scale}
+                return {**found, **model}
+            both = zip(together.networks, together.sizes, strict=True)
+            networks = [self.layout_.mapped(one, 1.0 / size) for one, size in both]
+            found["networks_"] = np.stack(networks)
+            theta = mapped_networks(found["networks_"], self.layout_, model["theta_"])
             return {**found, **model, "theta_": theta}
 
         final: dict[str, Any] = {}
@@ -809,15 +822,10 @@ class CLMLClassifier(LebesgueEstimator):
         return interrupt
 
     def _predicting(self, model: dict[str, Any]) -> dict[str, Any]:
-        if not hasattr(self, "networks_"):
+        if not hasattr(self, "networks_") or hasattr(self, "ensemble_"):
             return model
-        return {**model, "theta_": self._mapped(self.networks_, model["theta_"])}
-
-    def _mapped(self, networks: Any, theta: NDArray[np.floating]) -> Any:
-        """Return the weights of members whose outputs are mapped."""
-        if hasattr(self, "ensemble_"):
-            return self.ensemble_.mapped(networks, theta)
-        return mapped_networks(networks, self.layout_, theta)
+        theta = mapped_networks(self.networks_, self.layout_, model["theta_"])
+        return {**model, "theta_": theta}
 
     def _n_members(self, train: Part) -> int:
         if self.n_members is not None:
@@ -941,7 +949,7 @@ class CLMLClassifier(LebesgueEstimator):
             # Members of one fold differ in their encodings.
             n_folds = min(5, n_members)
             chosen = [(i // n_folds) % len(encodings) for i in range(n_members)]
-            self.ensemble_ = WideEnsemble.fit(
+            self.ensemble_ = Ensemble.fit(
                 train.X, train.weight, self.n_labels_, self.network, encodings, chosen
             )
             return
@@ -968,8 +976,10 @@ class CLMLClassifier(LebesgueEstimator):
 
     def _logits(self, X: Any) -> NDArray[np.float64]:
         if hasattr(self, "ensemble_"):
+            scale, bias = np.split(self.theta_.astype(np.float64), 2)
             with single_threaded_blas():
-                return self.ensemble_.logits(self.theta_, X) / self.temperature_
+                logits = self.ensemble_.logits(self.networks_, self.member_scale_, X)
+            return (scale * logits + bias) / self.temperature_
         networks = predictor_of(self.theta_, self.layout_, self.scaling_)
         # BLAS rounds otherwise with more threads, and a fit beside takes them away.
         with single_threaded_blas():

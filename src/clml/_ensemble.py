@@ -1,18 +1,18 @@
-"""Wide networks that are averaged, each with an encoding of its own."""
+"""Networks that are averaged, each with an encoding of its own."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ._ascent import WideRows
+from ._ascent import OwnRows, TrainingRows, WideRows
 from .encoding import Bins, Encoding, FittedEncoding, Quantiles, Robust
-from .network import WideLayout, WideNetwork
+from .network import NetworkLayout, WideLayout
 
 #: Encodings that members take in turn where none is asked for. No single one is best on
 #: all data, and members that see columns differently err differently.
@@ -22,21 +22,30 @@ MIXED: tuple[Encoding, ...] = (Robust(), Bins(), Quantiles())
 _BLOCK = 4096
 
 
+class Network(Protocol):
+    """A description of a network: :class:`clml.network.WideNetwork`, or one's own."""
+
+    def build(self, n_inputs: int, n_labels: int) -> NetworkLayout:
+        """Return the network for so many inputs and labels."""
+
+
 @dataclass(frozen=True, eq=False)
-class WideEnsemble:
+class Ensemble:
     """What members read and compute; their weights are kept apart.
 
     Attributes
     ----------
+    n_labels : int
     encodings : tuple of FittedEncoding
-    layouts : tuple of WideLayout
+    layouts : tuple of NetworkLayout
         The network on each of the encodings.
     chosen : tuple of int
         Which of these each member has.
     """
 
+    n_labels: int
     encodings: tuple[FittedEncoding, ...]
-    layouts: tuple[WideLayout, ...]
+    layouts: tuple[NetworkLayout, ...]
     chosen: tuple[int, ...]
 
     @classmethod
@@ -45,10 +54,10 @@ class WideEnsemble:
         X: Any,
         weight: NDArray[np.float64] | None,
         n_labels: int,
-        network: WideNetwork,
+        network: Network,
         encodings: Sequence[Encoding],
         chosen: Sequence[int],
-    ) -> WideEnsemble:
+    ) -> Ensemble:
         """Learn the encodings of training rows.
 
         Raises
@@ -71,37 +80,38 @@ class WideEnsemble:
                 f"{X.shape[1]} constant ones."
             )
         layouts = [network.build(one.n_columns, n_labels) for one in fitted]
-        return cls(tuple(fitted), tuple(layouts), tuple(place[i] for i in chosen))
+        members = tuple(place[i] for i in chosen)
+        return cls(n_labels, tuple(fitted), tuple(layouts), members)
 
-    def rows(self, X: Any) -> list[WideRows]:
+    def rows(self, X: Any) -> list[TrainingRows]:
         """Return rows as each member reads them; those of one encoding share them."""
         encoded = [
-            WideRows(one.apply(X), layout)
+            self._rows_of(one.apply(X), layout)
             for one, layout in zip(self.encodings, self.layouts, strict=True)
         ]
         return [encoded[i] for i in self.chosen]
 
-    def mapped(
-        self, networks: Sequence[NDArray[np.float32]], theta: NDArray[np.floating]
-    ) -> tuple[NDArray[np.float32], ...]:
-        """Return the members with their outputs mapped, by scales and then biases."""
-        scale, bias = np.split(np.asarray(theta), 2)
-        return tuple(
-            self.layouts[i].mapped(network, scale, bias)
-            for i, network in zip(self.chosen, networks, strict=True)
-        )
+    def _rows_of(self, X: Any, layout: NetworkLayout) -> TrainingRows:
+        if type(layout) is WideLayout:
+            return WideRows(X, layout)
+        return OwnRows(X, layout, self.n_labels)
 
     def logits(
-        self, networks: Sequence[NDArray[np.float32]], X: Any
+        self,
+        networks: Sequence[NDArray[np.float32]],
+        scale: NDArray[np.float64],
+        X: Any,
     ) -> NDArray[np.float64]:
-        """Return the average logits (n, K) of the members."""
-        total = np.zeros((X.shape[0], self.layouts[0].n_labels))
+        """Return the average logits (n, K) of the members, each times its scale."""
+        total = np.zeros((X.shape[0], self.n_labels))
         for start in range(0, X.shape[0], _BLOCK):
             some = X[start : start + _BLOCK]
             if sp.issparse(some) and any(one.centred for one in self.encodings):
                 some = some.toarray()  # it was fitted to dense rows
-            for rows, network in zip(self.rows(some), networks, strict=True):
-                total[start : start + _BLOCK] += rows.logits(network)
+            for rows, network, factor in zip(
+                self.rows(some), networks, scale, strict=True
+            ):
+                total[start : start + _BLOCK] += factor * rows.logits(network)
         return total / len(networks)
 
 

@@ -260,14 +260,17 @@ class Together:
     Attributes
     ----------
     networks : tuple of float32 arrays
-        The weights of each, scaled so that its logits have a root mean square of 1:
-        only then does an average hear every member.
+        The weights of each.
+    sizes : float64 array (members,)
+        The root mean square of each one's logits, by which they are divided: only then
+        does an average hear every member.
     seen, unseen : float64 arrays (n, K) and (judged, K)
         Average logits of the training rows by members that were trained on them, and
         of the rows that judge.
     """
 
     networks: tuple[NDArray[np.float32], ...]
+    sizes: NDArray[np.float64]
     seen: NDArray[np.float64]
     unseen: NDArray[np.float64]
 
@@ -308,16 +311,15 @@ class Jury:
     ) -> Together:
         """Compute what the members say."""
 
-        def say(member: int) -> tuple[NDArray, NDArray, NDArray | None]:
-            rows = self.rows[member]
-            logits = rows.logits(networks[member])
+        def say(member: int) -> tuple[float, NDArray, NDArray | None]:
+            logits = self.rows[member].logits(networks[member])
             square = float(np.mean(np.square(logits, dtype=np.float64)))
             size = square**0.5 if square > 0 else 1.0
-            scaled = rows.layout.mapped(networks[member], 1.0 / size)
             beyond = None
             if self.validation is not None:
-                beyond = self.validation[member].logits(scaled)
-            return scaled, logits / np.float32(size), beyond
+                beyond = self.validation[member].logits(networks[member])
+                beyond = beyond / np.float32(size)
+            return size, logits / np.float32(size), beyond
 
         said: list[Any] = shared(executor, say, range(len(networks)))
         out = self.held_out
@@ -334,7 +336,8 @@ class Jury:
                 unseen = sum(z * out[b][:, None] for b, (_, z, _) in enumerate(said))
                 unseen = (unseen / np.maximum(votes, 1)[:, None])[judged]
         return Together(
-            tuple(scaled for scaled, _, _ in said),
+            tuple(networks),
+            np.array([size for size, _, _ in said]),
             np.asarray(seen, dtype=np.float64),
             np.asarray(unseen, dtype=np.float64),
         )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ._archive import Archive
 from ._ascent import Climber, NetworkRows, TrainingRows
-from ._ensemble import WideEnsemble
+from ._ensemble import Ensemble
 from ._member_epochs import RunAll
 from ._member_fit import OutputSettings
 from ._members import (
@@ -75,8 +75,8 @@ class NetworkFit:
         What evaluates these, and those that judge, if there are any.
     run_all : RunAll or None
         What runs epochs of members; None for this process.
-    ensemble : WideEnsemble or None
-        Members that are wide networks; None for the paper's kind.
+    ensemble : Ensemble or None
+        Members that are networks of another kind than the paper's.
     """
 
     settings: Any
@@ -91,7 +91,7 @@ class NetworkFit:
     n_rows: int | None = None
     engines: tuple[Engine, Engine | None] | None = None
     run_all: RunAll | None = None
-    ensemble: WideEnsemble | None = None
+    ensemble: Ensemble | None = None
 
     @property
     def _paper_layout(self) -> Layout:
@@ -249,7 +249,7 @@ class NetworkFit:
     def _member_rows(self, part: Part, n_members: int) -> list[TrainingRows]:
         """Return rows as each of the members reads them."""
         if self.ensemble is not None:
-            return list(self.ensemble.rows(part.X))
+            return self.ensemble.rows(part.X)
         return [self.network_rows(part)] * n_members
 
     def _member_seeds(self, n_members: int) -> list[np.random.SeedSequence]:

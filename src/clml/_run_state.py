@@ -137,6 +137,7 @@ def members_state(members: Members, progress: MemberProgress) -> dict[str, Any]:
         "epoch": progress.epoch,
         "best": {
             "networks": list(best.networks),
+            "sizes": best.sizes,
             "seen": best.seen,
             "unseen": best.unseen,
         },
@@ -186,6 +187,7 @@ def read_member_progress(
                 read_floats({"network": one}, "network", (size,), np.float32)
                 for one, size in zip(networks, sizes, strict=True)
             ),
+            read_floats(best, "sizes", (len(sizes),)),
             read_floats(best, "seen", seen),
             read_floats(best, "unseen", unseen),
         ),

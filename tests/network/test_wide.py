@@ -191,17 +191,16 @@ def test_many_rows_go_through_in_blocks(monkeypatch):
     )
 
 
-@pytest.mark.parametrize("linear_path", [False, True])
-def test_mapped_outputs(linear_path):
-    layout, theta = random_layout(hidden=(6, 4), linear_path=linear_path)
-    X = random_rows()
-    scale, bias = np.array([2.0, 0.5, -1.0]), np.array([0.0, 3.0, -1.0])
-    before = theta.copy()
-    found = layout.logits(layout.mapped(theta, scale, bias), X)
-    np.testing.assert_allclose(
-        found, scale * layout.logits(theta, X) + bias, rtol=1e-4, atol=1e-5
-    )
-    np.testing.assert_array_equal(theta, before)
+def test_a_batch_alone_is_one_of_a_pass():
+    layout, theta = random_layout(hidden=(6, 4), linear_path=True)
+    X = random_rows("sparse")
+    logits, memory = layout.forward(theta, X, np.random.default_rng(7))
+    key = int(np.random.default_rng(7).integers(2**63))
+    some = WidePass(layout, X, N)
+    np.testing.assert_array_equal(logits, some.forward(theta, np.arange(N), key))
+    slope = np.ones_like(logits)
+    np.testing.assert_array_equal(layout.backward(slope, memory), some.backward(slope))
+    np.testing.assert_array_equal(layout.forward(theta, X)[0], layout.logits(theta, X))
 
 
 @pytest.mark.parametrize("activation", ["relu", "tanh"])

@@ -5,6 +5,7 @@ from ._forward import Rows, Weights, block_logits, forward
 from ._layout import Layout
 from ._moments import Moments
 from ._predict import Predictor, predictor_of
+from ._protocol import NetworkLayout
 from ._range import check_sparse_range, describe_contrast, scaled_features
 from ._scaling import Scaling
 from ._wide import WideLayout, WideNetwork, WidePass
@@ -13,6 +14,7 @@ __all__ = [
     "ForwardCache",
     "Layout",
     "Moments",
+    "NetworkLayout",
     "Predictor",
     "Rows",
     "Scaling",

@@ -178,25 +178,6 @@ class WideLayout:
             )
         return theta
 
-    def mapped(
-        self,
-        theta: NDArray[np.float32],
-        scale: float | NDArray[np.floating],
-        bias: NDArray[np.floating] | None = None,
-    ) -> NDArray[np.float32]:
-        """Return the network whose logits are scale · logits + bias, label by label."""
-        changed = theta.copy()
-        named = self.views(changed)
-        last = len(self.hidden) + 1
-        outputs = [named[f"W{last}"], named[f"b{last}"]]
-        if self.linear_path:
-            outputs.append(named["linear"])
-        for weights in outputs:
-            weights *= np.asarray(scale, dtype=np.float32)
-        if bias is not None:
-            named[f"b{last}"] += np.asarray(bias, dtype=np.float32)
-        return changed
-
     def logits(
         self, theta: NDArray[np.float32], X: Any, rows: NDArray[np.intp] | None = None
     ) -> NDArray[np.float32]:
@@ -214,6 +195,34 @@ class WideLayout:
         for a in range(0, len(chosen), _BLOCK):
             found[a : a + _BLOCK] = some.forward(theta, chosen[a : a + _BLOCK])
         return found
+
+    def forward(
+        self,
+        theta: NDArray[np.float32],
+        X: Any,
+        generator: np.random.Generator | None = None,
+    ) -> tuple[NDArray[np.float32], WidePass]:
+        """Return the logits of a batch, and what :meth:`backward` needs of it.
+
+        Whoever trains on many batches is quicker with one :class:`WidePass` for all.
+
+        Parameters
+        ----------
+        theta : float32 array (n,)
+        X : float32 array or CSR matrix (m, D)
+        generator : Generator, default=None
+            Decides which units are dropped; None drops nothing.
+        """
+        n = X.shape[0]
+        some = WidePass(self, X, max(n, 1))
+        key = None if generator is None else int(generator.integers(2**63))
+        return some.forward(theta, np.arange(n), key), some
+
+    def backward(
+        self, slope: NDArray[np.float32], memory: WidePass
+    ) -> NDArray[np.float32]:
+        """Return the derivative (n,) of the sum of slope · logits in theta."""
+        return memory.backward(slope)
 
 
 class WidePass:

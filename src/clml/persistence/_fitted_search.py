@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
-from .._ensemble import WideEnsemble
+from .._ensemble import Ensemble
 from .._front import ParetoFront
 from ..encoding import FittedEncoding
 from ..network import Layout, Scaling, WideLayout, WideNetwork
@@ -57,7 +57,7 @@ def _check_layout(estimator: Any, lengths: dict[str, int]) -> None:
 
 def _check_ensemble(estimator: Any, lengths: dict[str, int]) -> int:
     """Check wide networks and their encodings; return the size of a map."""
-    ensemble = find_a(WideEnsemble, estimator, "ensemble_")
+    ensemble = find_a(Ensemble, estimator, "ensemble_")
     for name in ("encodings", "layouts", "chosen"):
         require(isinstance(find(ensemble, name), tuple), f"ensemble_.{name} is none")
     n_kinds = len(ensemble.encodings)
@@ -75,31 +75,46 @@ def _check_ensemble(estimator: Any, lengths: dict[str, int]) -> int:
             (layout.n_inputs, layout.n_labels) == (encoding.n_columns, lengths["K"]),
             f"{layout} does not fit its encoding and the labels",
         )
+    require(
+        type(ensemble.n_labels) is int and ensemble.n_labels == lengths["K"],
+        "ensemble_ is one of other labels",
+    )
     sizes = [ensemble.layouts[i].size for i in ensemble.chosen]
     require(len(sizes) > 0, "ensemble_ holds no members")
-    for name in ("networks_", "theta_"):
-        found = find_a(tuple, estimator, name)
-        require(len(found) == len(sizes), f"{name} must hold {len(sizes)} networks")
-        for i, (network, size) in enumerate(zip(found, sizes, strict=True)):
-            require(
-                isinstance(network, np.ndarray)
-                and network.dtype == np.float32
-                and network.shape == (size,)
-                and network.flags.c_contiguous,
-                f"{name}[{i}] must be a float32 array of {size} weights",
-            )
-            check_finite(f"{name}[{i}]", network)
+    networks = find_a(tuple, estimator, "networks_")
+    require(len(networks) == len(sizes), f"networks_ must hold {len(sizes)} networks")
+    for i, (network, size) in enumerate(zip(networks, sizes, strict=True)):
+        require(
+            isinstance(network, np.ndarray)
+            and network.dtype == np.float32
+            and network.shape == (size,)
+            and network.flags.c_contiguous,
+            f"networks_[{i}] must be a float32 array of {size} weights",
+        )
+        check_finite(f"networks_[{i}]", network)
+    candidate = 2 * lengths["K"]
+    lengths["members"] = len(sizes)
+    shapes: dict[str, tuple[str | int, ...]] = {
+        "member_scale_": ("members",),
+        "theta_": (candidate,),
+        "front_.theta": ("m", candidate),
+    }
+    for name, shape in shapes.items():
+        array = find(estimator, name)
+        check_array(name, array, "f", shape, lengths)
+        check_finite(name, array)
+    check_positive("member_scale_", estimator.member_scale_)
     for name in ("shrinkage_", "shift_"):
         find_number(estimator, name)
-    candidate = 2 * lengths["K"]
-    maps = find(estimator, "front_.theta")
-    check_array("front_.theta", maps, "f", ("m", candidate), lengths)
-    check_finite("front_.theta", maps)
     return candidate
 
 
 def _check_wide_layout(layout: Any) -> None:
-    require(isinstance(layout, WideLayout), "the layout of a network is none")
+    require(
+        isinstance(layout, WideLayout),
+        "networks that are not clml.network.WideNetwork cannot be kept in a file, got "
+        f"a layout of {type(layout).__name__}",
+    )
     require(
         all(type(n) is int for n in (layout.n_inputs, layout.n_labels))
         and type(layout.hidden) is tuple

@@ -26,12 +26,12 @@ DATACLASSES: Mapping[str, str] = {
     "C2AENetwork": "clml.baselines._c2ae",
     "CLIFNetwork": "clml.baselines._clif",
     "DELANetwork": "clml.baselines._dela",
+    "Ensemble": "clml._ensemble",
     "FittedEncoding": "clml.encoding._fitted",
     "Layout": "clml.network._layout",
     "MLPNetwork": "clml.baselines._mlp",
     "ParetoFront": "clml._front",
     "Scaling": "clml.network._scaling",
-    "WideEnsemble": "clml._ensemble",
     "WideLayout": "clml.network._wide",
 }
 
