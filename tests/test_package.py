@@ -112,8 +112,8 @@ ARROWS = {
     "losses": {"_compiled", "_indicator", "_names", "_simd"},
     "lebesgue": {"_compiled"},
     "evolution": {"_threads", "_torch"},
-    "encoding": {"_compiled", "_value"},
-    "network": {"_compiled", "_memory", "_simd", "_value"},
+    "encoding": {"_compiled", "_csr_format", "_value"},
+    "network": {"_compiled", "_csr_format", "_memory", "_simd", "_value"},
     "datasets": {
         "_atomic",
         "_compiled",

@@ -9,10 +9,12 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import make_multilabel_classification
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from clml import CLMLClassifier
+from clml import CLMLClassifier, LebesgueTunedClassifier
 from clml._ensemble import MIXED, Ensemble
-from clml._members import MemberRun, folds_left_out
+from clml._members import MemberRun, encodings_in_turn, folds_left_out
 from clml.datasets import as_partitions
 from clml.encoding import Bins, Quantiles, Robust, Standardized
 from clml.losses import loss_values
@@ -80,11 +82,13 @@ def test_rows_are_judged_by_members_that_left_them_out():
 
 def test_members_of_a_fold_differ_in_encoding(fitted):
     ensemble = fitted.ensemble_
-    # Five folds, then the sixth member takes the second encoding.
-    assert ensemble.chosen == (0, 0, 0, 0, 0, 1)
-    many = wide(n_members=16, max_epochs=1).fit(*rows())
-    assert many.ensemble_.chosen == (0,) * 5 + (1,) * 5 + (2,) * 5 + (0,)
-    assert len(MIXED) == 3
+    # Three encodings over five folds, and others for the second round.
+    assert ensemble.chosen == (0, 1, 2, 0, 1, 1)
+    assert len(MIXED) == len(ensemble.encodings) == 3
+    turns = np.reshape(encodings_in_turn(15, 3), (3, 5))
+    assert (np.sort(turns, axis=0) == [[0], [1], [2]]).all()
+    assert encodings_in_turn(2, 3) == [0, 1]
+    assert encodings_in_turn(1, 3) == [0]
 
 
 @pytest.mark.parametrize("n_jobs", [2, 3])
@@ -205,6 +209,7 @@ def test_a_file_of_settings(encoding, tmp_path):
 def test_files_that_do_not_fit_together(fitted, tmp_path):
     """Kernels trust their arrays: whatever is out of place is not written."""
     ensemble, networks = fitted.ensemble_, fitted.networks_
+    turned = (*ensemble.encodings[1:], ensemble.encodings[0])
     wrong = [
         ("theta_", fitted.theta_[:-1]),
         ("theta_", np.full_like(fitted.theta_, np.nan)),
@@ -219,7 +224,7 @@ def test_files_that_do_not_fit_together(fitted, tmp_path):
         ("ensemble_", replace(ensemble, chosen=(0,) * 5 + (7,))),
         ("ensemble_", replace(ensemble, chosen=())),
         ("ensemble_", replace(ensemble, layouts=ensemble.layouts[:1])),
-        ("ensemble_", replace(ensemble, encodings=ensemble.encodings[::-1])),
+        ("ensemble_", replace(ensemble, encodings=turned)),
         ("ensemble_", replace(ensemble, encodings=(None, None))),
         (
             "ensemble_",
@@ -281,6 +286,54 @@ def test_warm_starts(fitted):
         clf.set_params(network=WideNetwork((8,))).fit(X, Y)
 
 
+def test_warm_starts_notice_a_network_that_was_changed():
+    X, Y = rows()
+    clf = wide(warm_start=True, network=WideNetwork((16,))).fit(X, Y)
+    clf.network.hidden = (32,)
+    with pytest.raises(ValueError, match="warm_start continues a search with network"):
+        clf.fit(X, Y)
+
+
+def test_encodings_that_differ_in_one_number():
+    X, Y = rows()
+    clf = wide(encoding=[Robust(2.0), Robust(5.0)], max_epochs=1).fit(X, Y)
+    assert [one.limit for one in clf.ensemble_.encodings] == [2.0, 5.0]
+
+
+@pytest.mark.parametrize("index", [50_000_000, -7, 8])
+def test_sparse_rows_with_indices_out_of_range(fitted, index):
+    """Kernels trust indices: they would read, and write, memory that is not theirs."""
+    X, Y = rows()
+    bad = sp.csr_array(X)
+    bad.indices = bad.indices.copy()
+    bad.indices[3] = index
+    for clf in (fitted, CLMLClassifier(max_epochs=1, n_members=2)):
+        with pytest.raises(ValueError, match="X is no sound sparse matrix"):
+            clone(clf).fit(bad, Y)
+    with pytest.raises(ValueError, match="X is no sound sparse matrix"):
+        fitted.predict(bad)
+    with pytest.raises(ValueError, match="X is no sound sparse matrix"):
+        Bins().fit(bad)
+
+
+def test_dense_rows_that_sparse_ones_judge():
+    X, Y = rows()
+    dense = wide().fit(X[:80], Y[:80], X_val=X[80:], y_val=Y[80:])
+    sparse = wide().fit(X[:80], Y[:80], X_val=sp.csr_array(X[80:]), y_val=Y[80:])
+    assert_same(dense, sparse, X)
+
+
+def test_a_pipeline_inside_a_tuned_one(tmp_path):
+    pytest.importorskip("skops")
+    X, Y = rows()
+    inner = make_pipeline(StandardScaler(), wide(max_epochs=1, encoding=[Bins(4)]))
+    tuned = LebesgueTunedClassifier(inner, cv=2, max_epochs=1, random_state=0)
+    tuned.fit(X, Y)
+    save(tuned, tmp_path / "m.clml")
+    loaded = load(tmp_path / "m.clml")
+    np.testing.assert_array_equal(loaded.predict_proba(X), tuned.predict_proba(X))
+
+
 def test_a_network_of_another_kind_afterwards(fitted):
     X, Y = rows()
     clf = wide().fit(X, Y)
@@ -291,10 +344,22 @@ def test_a_network_of_another_kind_afterwards(fitted):
     assert not hasattr(clf, "layout_")
 
 
+def test_a_name_for_the_wide_network():
+    X, Y = rows(40)
+    named, given = (
+        wide(network=network, n_members=2, max_epochs=1).fit(X, Y)
+        for network in ("wide", WideNetwork())
+    )
+    assert_same(named, given, X)
+
+
 def test_setting_a_parameter_copies_the_network():
     network = WideNetwork((16,))
+    expected = WideNetwork((16,), dropout=0.1)
     clf = CLMLClassifier(network=network).set_params(network__dropout=0.1)
-    assert clf.network == WideNetwork((16,), dropout=0.1)
+    assert clf.network == expected
+    clf = CLMLClassifier().set_params(network=network, network__dropout=0.1)
+    assert clf.network == expected
     assert network == WideNetwork((16,))
 
 
@@ -311,7 +376,7 @@ def test_setting_a_parameter_copies_the_network():
         ({"encoding": []}, "encoding must be 'auto' or encodings"),
         ({"encoding": [1]}, "encoding must be 'auto' or encodings"),
         ({"encoding": "bins"}, "'encoding' parameter"),
-        ({"network": "wide"}, "'network' parameter"),
+        ({"network": "deep"}, "'network' parameter"),
         ({"network": WideNetwork(())}, "hidden must name at least one layer"),
         ({"network": None, "encoding": Bins()}, "encoding is how columns enter"),
     ],

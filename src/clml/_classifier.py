@@ -26,7 +26,7 @@ from ._member_fit import (
     member_attributes,
     plain_outputs,
 )
-from ._members import MemberRun
+from ._members import MemberRun, encodings_in_turn
 from ._memory import told_once
 from ._names import column_names
 from ._network_fit import NetworkFit
@@ -62,7 +62,7 @@ from .encoding import Encoding
 from .engine import single_threaded_blas
 from .lebesgue import Method, Ties
 from .losses import Loss, get_losses, supports_credit
-from .network import Layout, Scaling, describe_contrast, predictor_of
+from .network import Layout, Scaling, WideNetwork, describe_contrast, predictor_of
 
 # Fitted attributes that only members have.
 _OF_MEMBERS = (
@@ -162,13 +162,14 @@ class CLMLClassifier(LebesgueEstimator):
         which are called for every candidate of every epoch; of a ``network`` that is
         given 15, and 5 from 10,000 rows on. With one, ``validation_fraction`` of the
         rows judge.
-    network : WideNetwork or one of your own, default=None
+    network : WideNetwork, "wide" or one of your own, default=None
         What members are: a network of many units, such as
-        ``clml.network.WideNetwork(hidden=(256, 256))``, which learns more than the
-        paper's and takes longer. Its members leave out one of five folds in turn, and
-        read columns by ``encoding``. One of your own has a method ``build(n_inputs,
-        n_labels)`` that returns a :class:`clml.network.NetworkLayout`. None is the
-        paper's kind of network, of width ``embedding_dim``.
+        ``clml.network.WideNetwork(hidden=(256, 256))``, which is what "wide" stands
+        for. It learns more than the paper's and takes longer. Its members leave out
+        one of five folds in turn, and read columns by ``encoding``. One of your own
+        has a method ``build(n_inputs, n_labels)`` that returns a
+        :class:`clml.network.NetworkLayout`. None is the paper's kind of network, of
+        width ``embedding_dim``.
     encoding : "auto", Encoding or sequence of them, default="auto"
         How columns enter a ``network``, see :mod:`clml.encoding`; members take several
         in turn. "auto" is robust numbers, bins and quantiles.
@@ -355,7 +356,7 @@ class CLMLClassifier(LebesgueEstimator):
         "losses": [list, tuple, np.ndarray, str],
         "search": [StrOptions({"auto", "ascent", "cma", "rank_gradient"})],
         "n_members": [Interval(Integral, 1, None, closed="left"), None],
-        "network": [HasMethods(["build"]), None],
+        "network": [HasMethods(["build"]), StrOptions({"wide"}), None],
         "encoding": [StrOptions({"auto"}), Encoding, list, tuple],
         "init": [StrOptions({"random", "surrogate"})],
         "evolve": [StrOptions({"all", "last"})],
@@ -851,7 +852,8 @@ class CLMLClassifier(LebesgueEstimator):
         names = tuple(loss.name for loss in get_losses(self.losses))
         # Where populations live: "cpu" is PyTorch's, None the library's own.
         found = {"losses": names, "device": self._population_device()}
-        return found | {n: getattr(self, n) for n in _FIXED_BY_SEARCH}
+        # Copies: networks and encodings may be changed in place.
+        return found | {n: copy.deepcopy(getattr(self, n)) for n in _FIXED_BY_SEARCH}
 
     def _search_to_continue(self) -> Any:
         search = getattr(self, "_search", None) if self.warm_start else None
@@ -946,11 +948,14 @@ class CLMLClassifier(LebesgueEstimator):
             self.__dict__.pop(name, None)
         if self.network is not None:
             n_members = self._n_members(train)
-            # Members of one fold differ in their encodings.
-            n_folds = min(5, n_members)
-            chosen = [(i // n_folds) % len(encodings) for i in range(n_members)]
+            chosen = encodings_in_turn(n_members, len(encodings))
             self.ensemble_ = Ensemble.fit(
-                train.X, train.weight, self.n_labels_, self.network, encodings, chosen
+                train.X,
+                train.weight,
+                self.n_labels_,
+                WideNetwork() if self.network == "wide" else self.network,
+                encodings,
+                chosen,
             )
             return
         X = train.X

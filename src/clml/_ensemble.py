@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ._ascent import OwnRows, TrainingRows, WideRows
-from .encoding import Bins, Encoding, FittedEncoding, Quantiles, Robust
+from .encoding import Bins, Code, Encoding, FittedEncoding, Quantiles, Robust
 from .network import NetworkLayout, WideLayout
 
 #: Encodings that members take in turn where none is asked for. No single one is best on
@@ -85,6 +85,8 @@ class Ensemble:
 
     def rows(self, X: Any) -> list[TrainingRows]:
         """Return rows as each member reads them; those of one encoding share them."""
+        if sp.issparse(X) and any(one.centred for one in self.encodings):
+            X = X.toarray()  # as the rows that they were fitted to
         encoded = [
             self._rows_of(one.apply(X), layout)
             for one, layout in zip(self.encodings, self.layouts, strict=True)
@@ -106,8 +108,6 @@ class Ensemble:
         total = np.zeros((X.shape[0], self.n_labels))
         for start in range(0, X.shape[0], _BLOCK):
             some = X[start : start + _BLOCK]
-            if sp.issparse(some) and any(one.centred for one in self.encodings):
-                some = some.toarray()  # it was fitted to dense rows
             for rows, network, factor in zip(
                 self.rows(some), networks, scale, strict=True
             ):
@@ -117,5 +117,6 @@ class Ensemble:
 
 def _equal(one: FittedEncoding, other: FittedEncoding) -> bool:
     mine, others = one.state(), other.state()
-    # The limit of clipped numbers says nothing where there are none.
-    return all(np.array_equal(mine[n], others[n]) for n in mine if n != "limit")
+    if not (one.code == Code.CLIPPED).any():
+        del mine["limit"]  # which bounds nothing
+    return all(np.array_equal(mine[name], others[name]) for name in mine)

@@ -75,6 +75,12 @@ def folds_left_out(
     return out
 
 
+def encodings_in_turn(n_members: int, n_encodings: int) -> list[int]:
+    """Return which encoding each member has: others in a fold, others among folds."""
+    n_folds = min(_FOLDS, n_members)
+    return [(i % n_folds + i // n_folds) % n_encodings for i in range(n_members)]
+
+
 class Members(Protocol):
     """What trains members."""
 

@@ -6,12 +6,14 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from scipy.special import expit
-from sklearn.base import ClassifierMixin
+from sklearn.base import ClassifierMixin, clone
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ._csr_format import check_csr_parts
 from ._indicator import check_indicator
 from ._names import column_names, match_names, refuse_twice
 from ._paths import PathLike
@@ -136,7 +138,7 @@ class MultiLabelMixin(ClassifierMixin):
             # scikit-learn would speak of features.
             raise ValueError(f"y must have at least one label, got shape {y.shape}.")
         refuse_ragged(y)
-        return validate_data(
+        X, y = validate_data(
             self,
             X,
             y,
@@ -145,6 +147,7 @@ class MultiLabelMixin(ClassifierMixin):
             multi_output=True,
             reset=reset,
         )
+        return _check_entries(X), y
 
     def _warn_constant(self, Y: NDArray[np.uint8]) -> None:
         self._warn_constant_labels(Y.mean(axis=0))
@@ -162,9 +165,10 @@ class MultiLabelMixin(ClassifierMixin):
     def _check_rows(self, X: Any) -> Any:
         check_is_fitted(self)
         refuse_partitions(X)
-        return validate_data(
+        rows = validate_data(
             self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
         )
+        return _check_entries(rows)
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Logits: positive for labels that are predicted.
@@ -278,9 +282,9 @@ class MultiLabelMixin(ClassifierMixin):
         """
         with params_kept_on_error(self):
             for name in {key.partition("__")[0] for key in params if "__" in key}:
-                held = getattr(self, name, None)
+                held = params.get(name, getattr(self, name, None))
                 if isinstance(held, Value):  # it may be another estimator's, too
-                    setattr(self, name, type(held)(**held.get_params(deep=False)))
+                    params = {**params, name: clone(held)}
             super().set_params(**params)
         return self
 
@@ -290,6 +294,16 @@ class MultiLabelMixin(ClassifierMixin):
 
     def _logits(self, X: Any) -> NDArray[np.float64]:
         raise TypeError(f"{type(self).__name__} must define _logits().")
+
+
+def _check_entries(X: Any) -> Any:
+    """Refuse sparse rows whose indices are out of range: kernels trust them."""
+    if issparse(X):
+        try:
+            check_csr_parts(X.data, X.indices, X.indptr, X.shape)
+        except ValueError as error:
+            raise ValueError(f"X is no sound sparse matrix: {error}") from None
+    return X
 
 
 def _is_ragged(y: Any) -> bool:

@@ -259,6 +259,9 @@ def test_arguments_that_are_none():
     for wrong in ([-1], [N]):
         with pytest.raises(ValueError, match=r"rows must be in \[0, 12\)"):
             some.forward(theta, np.array(wrong))
+    for wrong in (np.ones(3, dtype=bool), np.array([0.5]), np.zeros((2, 1), int)):
+        with pytest.raises(ValueError, match="rows must be integers of one axis"):
+            some.forward(theta, wrong)
     some.forward(theta, np.arange(2))
     with pytest.raises(ValueError, match="slope must be float32 of shape"):
         some.backward(np.ones((3, K), dtype=np.float32))

@@ -8,6 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from .._csr_format import check_csr_parts
+
 # Numbers that are in memory as float64 beside X at a time.
 TOGETHER = 1 << 18
 
@@ -42,6 +44,10 @@ def as_matrix(X: Any) -> Any:
     if not sp.issparse(matrix):
         return matrix
     rows = matrix.tocsr()
+    try:
+        check_csr_parts(rows.data, rows.indices, rows.indptr, rows.shape)
+    except ValueError as error:
+        raise ValueError(f"X is no sound sparse matrix: {error}.") from None
     if not rows.has_canonical_format:
         rows = rows.copy()
         rows.sum_duplicates()

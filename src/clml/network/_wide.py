@@ -18,6 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from .._csr_format import check_csr_parts
 from .._value import Value
 from ._wide_kernels import RELU, TANH, backward, forward
 
@@ -261,6 +262,7 @@ class WidePass:
         is_sparse = sp.issparse(X)
         if is_sparse:
             X = X.tocsr()
+            check_csr_parts(X.data, X.indices, X.indptr, X.shape)
             self._dense = np.empty((0, 0), dtype=np.float32)
             self._sparse = (
                 X.data,
@@ -306,6 +308,12 @@ class WidePass:
                 f"theta must be float32 of shape {(layout.size,)}, got {theta.dtype} "
                 f"of shape {theta.shape}."
             )
+        if rows.ndim != 1 or rows.dtype.kind not in "iu":
+            raise ValueError(
+                f"rows must be integers of one axis, got {rows.dtype} of shape "
+                f"{rows.shape}."
+            )
+        theta = np.ascontiguousarray(theta)
         rows = np.ascontiguousarray(rows, dtype=np.int64)
         if len(rows) > self._most_rows:
             raise ValueError(

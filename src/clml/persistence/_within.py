@@ -27,7 +27,7 @@ from .._multilabel import MultiLabelMixin
 from ._checks import check_finite, check_positive
 from ._fitted import check_fitted
 from ._random import check_position
-from ._registry import DATACLASSES, ESTIMATORS, is_registered
+from ._registry import DATACLASSES, ESTIMATORS, VALUES, is_registered
 
 #: What scikit-learn keeps of callbacks, which are programs.
 CALLBACKS = (
@@ -290,6 +290,7 @@ def _is_of_models(kind: type) -> bool:
         kind.__name__ in _HELPERS
         or is_registered(ESTIMATORS, kind)
         or is_registered(DATACLASSES, kind)
+        or is_registered(VALUES, kind)
         or kind.__module__.startswith("clml.losses.")
     )
 
