@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._atomic import atomic_file, check_place
 from .._paths import PathLike
-from ._onnx_graph import DTYPES, model_of
+from ._onnx_graph import model_of
+from ._onnx_model import DTYPES
 from ._registry import ESTIMATORS, find_class
 
 # Reductions take their axes as an input from the first on; the last is the newest that
