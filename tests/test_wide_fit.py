@@ -393,10 +393,24 @@ def test_rows_in_partitions_are_refused():
         wide().fit(as_partitions(X, Y, rows=50))
 
 
-def test_onnx_is_refused(fitted, tmp_path):
+@pytest.mark.parametrize("which", ["mean", "hamming"])
+def test_onnx(fitted, tmp_path, which):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    X, _ = rows()
+    X = X.astype(np.float32)
+    clf = fitted.select(which)
+    clf.to_onnx(tmp_path / "m.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
+    _, probabilities, labels = session.run(None, {"features": X})
+    np.testing.assert_allclose(probabilities, clf.predict_proba(X), atol=1e-5)
+    np.testing.assert_array_equal(labels, clf.predict(X))
+
+
+def test_networks_of_ones_own_are_no_onnx_graphs(tmp_path):
     pytest.importorskip("onnx")
-    with pytest.raises(ValueError, match="paper's kind alone"):
-        fitted.to_onnx(tmp_path / "m.onnx")
+    clf = wide(network=Linear(), max_epochs=1).fit(*rows())
+    with pytest.raises(ValueError, match="cannot be written as an ONNX graph"):
+        clf.to_onnx(tmp_path / "m.onnx")
 
 
 def test_a_surrogate_start():

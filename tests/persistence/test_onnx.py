@@ -405,7 +405,7 @@ def not_finite():
         (GaussianNB(), {}, TypeError, r"got sklearn\.naive_bayes\.GaussianNB"),
         (None, {}, TypeError, r"got builtins\.NoneType"),
         (CLMLClassifier, {}, TypeError, r"got builtins\.type|got abc\.ABCMeta"),
-        (not_finite(), {}, ValueError, "theta_, that are not finite"),
+        (not_finite(), {}, ValueError, "weights that are not finite"),
         (random_classifier(), {"dtype": "float16"}, ValueError, "dtype must be one of"),
         (random_classifier(), {"dtype": np.float32}, ValueError, "dtype must be one"),
         (random_classifier(), {"opset": 17}, ValueError, "from 18 to 21, got 17"),

@@ -128,7 +128,7 @@ class FittedEncoding:
         step = max(_TOGETHER // max(self.n_columns, self.n_inputs, 1), 1)
         for start in range(0, n, step):
             some = slice(start, start + step)
-            _check(encode_dense(as_float64(X[some]), self._tables, encoded[some]))
+            _check(encode_dense(as_float64(X[some]), self.tables, encoded[some]))
         return encoded
 
     def names(self, feature_names: Sequence[str] | None = None) -> list[str]:
@@ -239,7 +239,8 @@ class FittedEncoding:
         return encoded[0]
 
     @cached_property
-    def _tables(self) -> Tables:
+    def tables(self) -> Tables:
+        """What encodes, as arrays; not to be changed."""
         return self._tables_with(
             np.zeros(self.n_columns) if self.centred else self._at_zero
         )
@@ -280,7 +281,7 @@ class FittedEncoding:
                     as_float64(X.data[some]),
                     X.indices[some],
                     pointers,
-                    self._tables,
+                    self.tables,
                     fill,
                     (data, indices, indptr[start : start + step + 1]),
                 )

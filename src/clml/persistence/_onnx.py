@@ -12,7 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._atomic import atomic_file, check_place
 from .._paths import PathLike
-from ._onnx_graph import DTYPES, model_of
+from ..network import WideLayout
+from ._onnx_graph import model_of
+from ._onnx_model import DTYPES
+from ._onnx_wide import bytes_of_ensemble, model_of_ensemble
 from ._registry import ESTIMATORS, find_class
 
 # Reductions take their axes as an input from the first on; the last is the newest that
@@ -68,8 +71,6 @@ def export_onnx(
     as JSON, ``label_names``, ``loss_names``, ``incumbent``, and where there are such,
     ``feature_names`` and the two ``classes``.
 
-    Classifiers with a ``network`` of their own cannot be exported yet.
-
     A graph cannot refuse features: rows that ``predict`` refuses, with missing or
     infinite values or beyond 1e100 once they are standardised, have the probabilities
     NaN and no label.
@@ -99,7 +100,21 @@ def export_onnx(
     check_place(target)
     metadata = _metadata(classifier)
     _check_size(classifier, dtype, metadata)
-    content = model_of(classifier, dtype, opset, metadata).SerializeToString()
+    if hasattr(classifier, "ensemble_"):
+        model = model_of_ensemble(
+            classifier.ensemble_,
+            classifier.networks_,
+            classifier.member_scale_,
+            classifier.theta_,
+            float(classifier.temperature_),
+            two_classes=not isinstance(classifier.classes_, list),
+            dtype=dtype,
+            opset=opset,
+            metadata=metadata,
+        )
+    else:
+        model = model_of(classifier, dtype, opset, metadata)
+    content = model.SerializeToString()
     with atomic_file(target) as file:
         file.write(content)
 
@@ -121,13 +136,17 @@ def _check_classifier(classifier: Any) -> None:
             f"which may predict otherwise; got {kind.__module__}.{kind.__qualname__}."
         )
     check_is_fitted(classifier)
+    weights = [classifier.theta_]
     if hasattr(classifier, "ensemble_"):
-        raise ValueError(
-            "Networks of the paper's kind alone can be written as an ONNX graph, got "
-            f"network={classifier.network!r}."
-        )
-    if not np.isfinite(classifier.theta_).all():
-        raise ValueError("classifier has weights, theta_, that are not finite.")
+        layouts = classifier.ensemble_.layouts
+        if not all(isinstance(layout, WideLayout) for layout in layouts):
+            raise ValueError(
+                "Networks that are not clml.network.WideNetwork cannot be written as "
+                f"an ONNX graph, got network={classifier.network!r}."
+            )
+        weights += [*classifier.networks_, classifier.member_scale_]
+    if not all(np.isfinite(array).all() for array in weights):
+        raise ValueError("classifier has weights that are not finite.")
 
 
 def _metadata(classifier: Any) -> dict[str, str]:
@@ -146,14 +165,18 @@ def _metadata(classifier: Any) -> dict[str, str]:
 
 
 def _check_size(classifier: Any, dtype: str, metadata: Mapping[str, str]) -> None:
-    n_weights, scaling = classifier.theta_.size, classifier.scaling_
-    n_bytes = n_weights * np.dtype(dtype).itemsize
-    n_bytes += scaling.mean.nbytes + scaling.scale.nbytes
+    if hasattr(classifier, "ensemble_"):
+        n_weights = sum(network.size for network in classifier.networks_)
+        n_bytes = bytes_of_ensemble(classifier.ensemble_, dtype)
+    else:
+        n_weights, scaling = classifier.theta_.size, classifier.scaling_
+        n_bytes = n_weights * np.dtype(dtype).itemsize
+        n_bytes += scaling.mean.nbytes + scaling.scale.nbytes
     n_bytes += sum(len(text) for text in metadata.values())
     if n_bytes > _LARGEST_FILE:
         raise ValueError(
             f"classifier has {n_weights:,} weights, which with its names take "
             f"{n_bytes:,} bytes as {dtype}, and an ONNX file holds {_LARGEST_FILE:,} "
             "at most. Use dtype='float32' if it is not, or train fewer members or a "
-            "smaller embedding_dim."
+            "smaller network."
         )

@@ -13,116 +13,52 @@ as a whole. One that `Predictor` refuses becomes NaN: a graph cannot raise an er
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._version import __version__
 from ..network import Layout, Scaling
 from ..network._kernels import TINY
 from ..network._range import LARGEST
-
-DTYPES: Mapping[str, type[np.floating]] = {"float32": np.float32, "float64": np.float64}
-
-
-def import_onnx() -> ModuleType:
-    """Return the package onnx, or say how to install it."""
-    try:
-        import onnx
-    except ImportError as error:
-        raise ImportError(
-            "Export needs the package onnx. Install it with: pip install 'clml[onnx]'"
-        ) from error
-    return onnx
-
-
-class _Graph:
-    """Nodes and constants, each known by the name of what it gives."""
-
-    def __init__(self) -> None:
-        self._onnx = import_onnx()
-        self.nodes: list[Any] = []
-        self.constants: list[Any] = []
-
-    def constant(self, name: str, value: Any, dtype: Any) -> str:
-        array = np.array(value, dtype=dtype, order="C")
-        self.constants.append(self._onnx.numpy_helper.from_array(array, name))
-        return name
-
-    def node(
-        self, kind: str, *inputs: str, output: str | None = None, **options: Any
-    ) -> str:
-        output = output or f"{kind}_{len(self.nodes)}"
-        made = self._onnx.helper.make_node(kind, inputs, [output], output, **options)
-        self.nodes.append(made)
-        return output
+from ._onnx_model import DTYPES, Graph, finished_model
 
 
 def model_of(
     classifier: Any, dtype: str, opset: int, metadata: Mapping[str, str]
 ) -> Any:
     """Return the ModelProto of a fitted classifier."""
-    onnx = import_onnx()
     layout, kind = classifier.layout_, DTYPES[dtype]
-    scores = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(kind))
-    graph = _Graph()
+    graph = Graph()
     rows, size = _add_scaling(graph, classifier.scaling_, kind)
     thetas = np.atleast_2d(classifier.theta_)
-    logits = _add_networks(
+    _add_networks(
         graph, rows, size, thetas, layout, float(classifier.temperature_), kind
     )
-    graph.node("Sigmoid", logits, output="probabilities")
-    positive = graph.node("Greater", logits, graph.constant("zero", 0, kind))
-    integer = onnx.TensorProto.INT64
-    graph.node("Cast", positive, output="labels", to=integer)
-
-    def described(name: str, element: int, width: int, text: str) -> Any:
-        # A dimension with a name has any size.
-        return onnx.helper.make_tensor_value_info(name, element, ["N", width], text)
-
-    k = layout.n_labels
-    what = "each label" if isinstance(classifier.classes_, list) else "classes[1]"
-    model = onnx.helper.make_model(
-        onnx.helper.make_graph(
-            graph.nodes,
-            "clml",
-            [described("features", scores, layout.n_features, "Not standardised.")],
-            [
-                described("logits", scores, k, f"Positive where {what} is predicted."),
-                described("probabilities", scores, k, f"Of {what}."),
-                described("labels", integer, k, f"1 where {what} is predicted."),
-            ],
-            graph.constants,
-        ),
-        producer_name="clml",
-        producer_version=__version__,
-        doc_string=f"CLMLClassifier: {len(thetas)} network(s), {k} label(s).",
-        opset_imports=[onnx.helper.make_opsetid("", opset)],
+    return finished_model(
+        graph,
+        n_features=layout.n_features,
+        n_labels=layout.n_labels,
+        n_networks=len(thetas),
+        two_classes=not isinstance(classifier.classes_, list),
+        dtype=dtype,
+        opset=opset,
+        metadata=metadata,
     )
-    # The newest that the package knows may be too new for the runtime.
-    model.ir_version = onnx.helper.find_min_ir_version_for(model.opset_import)
-    onnx.helper.set_model_props(model, dict(metadata))
-    return model
 
 
-def _add_scaling(graph: _Graph, scaling: Scaling, kind: Any) -> tuple[str, str]:
+def _add_scaling(graph: Graph, scaling: Scaling, kind: Any) -> tuple[str, str]:
     """Add (x − mean) / scale, times a factor for each row; return both names.
 
     The factor is 1 unless a row is too large for the precision, and NaN if it is too
     large for `Predictor`. In single precision a large mean would take the digits of
     what is left, so all of it is float64.
     """
-    double, own = (
-        import_onnx().helper.np_dtype_to_tensor_dtype(np.dtype(t))
-        for t in (np.float64, kind)
-    )
 
     def constant(name: str, value: Any) -> str:
         return graph.constant(name, value, np.float64)
 
-    scaled = graph.node("Cast", "features", to=double)
+    scaled = graph.cast("features", np.float64)
     if scaling.mean.any() or (scaling.scale != 1).any():
         centred = graph.node("Sub", scaled, constant("mean", scaling.mean))
         scaled = graph.node("Div", centred, constant("scale", scaling.scale))
@@ -134,17 +70,17 @@ def _add_scaling(graph: _Graph, scaling: Scaling, kind: Any) -> tuple[str, str]:
     one = constant("one", 1)
     factor = graph.node("Div", one, graph.node("Max", reach, one))
     largest = constant("largest", LARGEST[np.dtype(np.float64)])
-    beyond = graph.node("Cast", graph.node("Greater", sizes, largest), to=double)
+    beyond = graph.cast(graph.node("Greater", sizes, largest), np.float64)
     refused = graph.node(
         "Greater", graph.node("MatMul", beyond, ones), constant("no", 0)
     )
     factor = graph.node("Where", refused, constant("nan", np.nan), factor)
-    rows = graph.node("Cast", graph.node("Mul", scaled, factor), to=own)
-    return rows, graph.node("Cast", factor, to=own)
+    rows = graph.cast(graph.node("Mul", scaled, factor), kind)
+    return rows, graph.cast(factor, kind)
 
 
 def _add_networks(
-    graph: _Graph,
+    graph: Graph,
     rows: str,
     size: str,
     thetas: NDArray[np.float32],
@@ -204,7 +140,7 @@ def _centred(matrices: NDArray[np.float32]) -> NDArray[np.float64]:
     return centred
 
 
-def _activation(graph: _Graph, kind: Any) -> Callable[[str], str]:
+def _activation(graph: Graph, kind: Any) -> Callable[[str], str]:
     """Return what adds the sigmoid of rows over their deviation.
 
     The deviation is computed from values within [-1, 1], whose squares do not
