@@ -184,11 +184,24 @@ def test_missing_values(encoding):
     np.testing.assert_array_equal(encoded[:, [1, 3, 4]], np.isnan(X))
     np.testing.assert_array_equal(encoded[1, 0], 0)
     np.testing.assert_array_equal(encoded[2, 2], 0)
-    # What was never missing has no indicator, and is neutral.
-    fitted = encoding.fit(np.nan_to_num(X, nan=2.0))
-    np.testing.assert_array_equal(fitted.apply(np.full((1, 3), np.nan)), 0)
     # Missing values of rows that count for nothing are not seen.
     assert not encoding.fit(X, [1, 0, 0]).missing.any()
+
+
+@each
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_what_was_never_missing_is_the_median(encoding, form):
+    """No member of a mixed ensemble may take it for an extreme value."""
+    X = np.array(
+        [[1.0, 0, 0, 7], [2, 1, 0, 7], [4, 1, 0, 9], [8, 1, 3, 7], [9, 1, 5, 9]]
+    )
+    fitted = encoding.fit(form(X))
+    assert not fitted.missing.any()
+    found = fitted.apply(form(np.full((1, 4), np.nan)))
+    wanted = fitted.apply(form(np.median(X, axis=0, keepdims=True)))
+    if form is sp.csr_array:
+        found, wanted = found.toarray(), wanted.toarray()
+    np.testing.assert_array_equal(found, wanted)
 
 
 @each

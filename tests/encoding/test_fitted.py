@@ -78,7 +78,7 @@ def replaced(name, value):
 
 DAMAGE = [
     (replaced("kind", "network"), "must be that of an encoding"),
-    (replaced("version", 2), "must be of version 1, got 2"),
+    (replaced("version", 1), "must be of version 2, got 1"),
     (replaced("more", 1), "holds what no encoding has: 'more'"),
     (lambda state: state.pop("scale"), "'scale' must be an array of float64.*None"),
     (replaced("scale", [1.0] * 5), "'scale' must be an array.*got list"),

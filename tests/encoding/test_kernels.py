@@ -17,6 +17,7 @@ def one_column(code, knots=(), levels=None, shift=0.0, scale=1.0, limit=3.0):
         offsets=np.array([0, knots.size]),
         knots=knots,
         levels=np.zeros(knots.size) if levels is None else np.array(levels, float),
+        neutral=np.zeros(1),
     )
 
 

@@ -179,3 +179,14 @@ def test_the_largest_numbers():
     summary = ColumnSummary.of(np.array([[top], [-top]]))
     np.testing.assert_array_equal(summary.mean, [0.0])
     np.testing.assert_array_equal(summary.deviation, [top])
+
+
+@pytest.mark.parametrize("shape", [(50, 1), (50, 3)])
+def test_rows_stay_as_they_are(shape):
+    """Also those whose columns lie side by side already, and those of a frame."""
+    X = np.asfortranarray(np.random.default_rng(0).normal(size=shape))
+    before = X.copy()
+    ColumnSummary.of(X)
+    np.testing.assert_array_equal(X, before)
+    X.flags.writeable = False
+    ColumnSummary.of(X)

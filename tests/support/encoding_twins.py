@@ -138,14 +138,15 @@ def twin_apply(encoding, train, weight, X, centred=True):
         zero = [0.0] if function is None else function(0.0)
         for row, out in zip(X, encoded, strict=True):
             if function is not None:
-                if math.isnan(row[j]):
+                x = row[j]
+                if math.isnan(x) and not any(gone):
+                    x = exact_quantile(sorted_points(column, weight), Fraction(1, 2))
+                if math.isnan(x):
                     out.extend(0.0 for _ in zero)
                 elif centred:
-                    out.extend(function(row[j]))
+                    out.extend(function(x))
                 else:
-                    out.extend(
-                        a - b for a, b in zip(function(row[j]), zero, strict=True)
-                    )
+                    out.extend(a - b for a, b in zip(function(x), zero, strict=True))
             if any(gone) and not all(gone):
                 out.append(float(math.isnan(row[j])))
     return encoded

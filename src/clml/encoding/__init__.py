@@ -3,6 +3,7 @@
 from ._base import Encoding
 from ._bins import Bins
 from ._fitted import FittedEncoding
+from ._gaussian import FittedKernel, GaussianKernel
 from ._kinds import Code, ColumnKind
 from ._quantiles import Quantiles
 from ._robust import Robust
@@ -17,6 +18,8 @@ __all__ = [
     "ColumnSummary",
     "Encoding",
     "FittedEncoding",
+    "FittedKernel",
+    "GaussianKernel",
     "Quantiles",
     "Robust",
     "Standardized",

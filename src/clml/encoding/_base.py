@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from .._value import Value
 from ._fitted import LIMITS, FittedEncoding
 from ._kinds import Code, ColumnKind
-from ._points import kept_apart, offsets_of
+from ._points import kept_apart, offsets_of, quantiles
 from ._summary import ColumnSummary
 
 
@@ -50,11 +50,13 @@ class Encoding(Value, ABC):
     - a column with two other values is standardised;
     - a column that is missing (NaN) in some training rows takes one more column, 1
       where it is missing; all its other encoded columns are 0 there. NaN in a column
-      that was never missing is 0 in all of them;
+      that was never missing stands for the median of the training rows;
     - sparse X is encoded without centring, see ``FittedEncoding``.
     """
 
     indicators: str
+    #: Whether a network that reads what is encoded needs hidden units.
+    hidden_units = True
 
     def fit(self, X: Any, weight: Any = None) -> FittedEncoding:
         """Learn from training rows how to encode.
@@ -105,16 +107,18 @@ class Encoding(Value, ABC):
             shift[standard] = 0.0  # the same as taking off what 0 becomes
         counts = np.zeros(summary.n_inputs, dtype=np.int64)
         counts[is_number] = numbers.counts
+        missing = (summary.missing > 0) & (kinds != ColumnKind.EMPTY)
         return FittedEncoding(
             centred=not summary.sparse,
             limit=self._limit(),
             code=code,
-            missing=(summary.missing > 0) & (kinds != ColumnKind.EMPTY),
+            missing=missing,
             shift=shift,
             scale=scale,
             offsets=offsets_of(counts),
             knots=numbers.knots,
             levels=numbers.levels,
+            neutral=_medians(summary, (code != Code.NONE) & ~missing),
         )
 
     @abstractmethod
@@ -133,6 +137,14 @@ class Encoding(Value, ABC):
     def _limit(self) -> float:
         """Return what clipped numbers tend to, of an encoding that clips."""
         return LIMITS[1]
+
+
+def _medians(summary: ColumnSummary, of: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return the medians of some columns, 0 for the others."""
+    found = np.zeros(summary.n_inputs)
+    columns = np.flatnonzero(of)
+    found[columns] = quantiles(summary.points, columns, np.array([1]), of=2)[:, 0]
+    return found
 
 
 def positive(deviation: NDArray[np.float64]) -> NDArray[np.float64]:

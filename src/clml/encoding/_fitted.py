@@ -23,7 +23,7 @@ from ._state import read_array, read_flag, read_number, require
 LIMITS = (1e-3, LARGEST)
 # Encoded numbers that are written at a time: they stay in the processor's cache.
 _TOGETHER = 1 << 17
-_VERSION = 1
+_VERSION = 2
 _WITH_RAMPS = (Code.RAMPS, Code.STANDARD_AND_RAMPS)
 
 
@@ -35,8 +35,10 @@ class FittedEncoding:
     inputs: its number, its ramps, and last whether it is missing. Encodings make these
     from training rows (``Encoding.fit``); nobody else needs to.
 
-    A missing value (NaN) is 0 in all encoded columns but the indicator, which is 1
-    where there is one. Numbers are bounded by ±1e6, so whatever comes stays finite.
+    A missing value (NaN) is 0 in all encoded columns but the indicator, which is 1.
+    Where there is no indicator, because the column was never missing in the training
+    rows, it stands for their median. Numbers are bounded by ±1e6, so whatever comes
+    stays finite.
 
     Rows that were fitted sparse are encoded without centring: what a value becomes,
     less what 0 becomes. So 0 stays 0, sparse rows stay sparse, and what a network sees
@@ -60,6 +62,8 @@ class FittedEncoding:
     knots, levels : float64 arrays
         The tables of all columns behind one another: ascending values, and what they
         become (0 for ramps, of which there is one between each two knots).
+    neutral : float64 array (D,)
+        What a missing value stands for in columns without an indicator.
 
     Examples
     --------
@@ -87,6 +91,7 @@ class FittedEncoding:
     offsets: NDArray[np.int64]
     knots: NDArray[np.float64]
     levels: NDArray[np.float64]
+    neutral: NDArray[np.float64]
 
     @property
     def n_inputs(self) -> int:
@@ -219,6 +224,7 @@ class FittedEncoding:
             offsets=read_array(state, "offsets", np.int64, d + 1),
             knots=knots,
             levels=read_array(state, "levels", np.float64, knots.size),
+            neutral=read_array(state, "neutral", np.float64, d),
         )
         _require_tables(fitted)
         return fitted
@@ -255,6 +261,7 @@ class FittedEncoding:
             self.offsets,
             self.knots,
             self.levels,
+            self.neutral,
             self._place,
             zero,
         )

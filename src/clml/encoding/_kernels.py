@@ -41,6 +41,7 @@ class Tables(NamedTuple):
     offsets: NDArray[np.int64]
     knots: NDArray[np.float64]
     levels: NDArray[np.float64]
+    neutral: NDArray[np.float64]
     place: NDArray[np.int64]
     zero: NDArray[np.float64]
 
@@ -100,7 +101,8 @@ def _ramp(x, low, high):  # type: ignore[no-untyped-def]
 @compiled
 def encode_dense(X, tables, out):  # type: ignore[no-untyped-def]
     """Encode float64 rows into ``out``; return a column with infinity, or -1."""
-    code, missing, shift, scale, limit, offsets, knots, levels, place, zero = tables
+    code, missing, shift, scale, limit, offsets, knots, levels = tables[:8]
+    neutral, place, zero = tables[8:]
     for j in range(code.size):
         kind, start, stop = code[j], offsets[j], offsets[j + 1]
         has_number = kind != _NONE and kind != _RAMPS
@@ -110,12 +112,13 @@ def encode_dense(X, tables, out):  # type: ignore[no-untyped-def]
             if np.isinf(x):
                 return j
             at = place[j]
-            if np.isnan(x):
-                for k in range(at, place[j + 1]):
+            if np.isnan(x) and missing[j]:
+                for k in range(at, place[j + 1] - 1):
                     out[i, k] = 0.0
-                if missing[j]:
-                    out[i, place[j + 1] - 1] = 1.0
+                out[i, place[j + 1] - 1] = 1.0
                 continue
+            if np.isnan(x):
+                x = neutral[j]
             if has_number:
                 number = _number(
                     x, kind, shift[j], scale[j], limit, knots, levels, start, stop
@@ -140,7 +143,8 @@ def encode_sparse(data, indices, indptr, tables, fill, into):  # type: ignore[no
     on: a first call tells how many there are.
     """
     new_data, new_indices, new_indptr = into
-    code, missing, shift, scale, limit, offsets, knots, levels, place, zero = tables
+    code, missing, shift, scale, limit, offsets, knots, levels = tables[:8]
+    neutral, place, zero = tables[8:]
     end = new_indptr[0]
     for i in range(indptr.size - 1):
         for e in range(indptr[i] - indptr[0], indptr[i + 1] - indptr[0]):
@@ -148,13 +152,14 @@ def encode_sparse(data, indices, indptr, tables, fill, into):  # type: ignore[no
             if np.isinf(x):
                 return j
             at = place[j]
-            if np.isnan(x):
-                if missing[j]:
-                    if fill:
-                        new_data[end] = 1.0
-                        new_indices[end] = place[j + 1] - 1
-                    end += 1
+            if np.isnan(x) and missing[j]:
+                if fill:
+                    new_data[end] = 1.0
+                    new_indices[end] = place[j + 1] - 1
+                end += 1
                 continue
+            if np.isnan(x):
+                x = neutral[j]
             kind, start, stop = code[j], offsets[j], offsets[j + 1]
             if kind != _NONE and kind != _RAMPS:
                 number = _number(

@@ -216,7 +216,7 @@ def _dense_columns(
     for start in range(0, max(d, 1), step):
         columns = as_float64(X[:, start : start + step].T)
         if weight is None:
-            columns.sort(axis=1)  # NaN comes last
+            columns = np.sort(columns, axis=1)  # NaN comes last; X stays as it is
             weights = np.broadcast_to(1.0, columns.shape)
         else:
             order = np.argsort(columns, axis=1, kind="stable")

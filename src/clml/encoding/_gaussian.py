@@ -1,0 +1,279 @@
+"""Features of a Gaussian kernel: how near a row is to some of the training rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ._base import Encoding, NumberCodes, check_count, check_range
+from ._fitted import FittedEncoding
+from ._kernels import LARGEST
+from ._matrix import as_matrix, as_weight
+from ._robust import Robust
+from ._state import read_array, read_number, require
+from ._summary import ColumnSummary
+
+# The length of a row's features. A network without hidden units then learns about as
+# much in a step as one with a few hundred of them.
+_LENGTH = 16.0
+# Directions in which landmarks differ by less, beside the largest, are rounding.
+_LEAST_SHARE = 1e-6
+# Rows that are compared with the landmarks at a time.
+_BLOCK = 2048
+# What γ may be: beyond, all rows are equal, or all are infinitely far apart.
+_GAMMAS = (1e-30, 1e30)
+# Squared distances of equal rows, beside the rows' own squared lengths.
+_ROUNDING = 1e-12
+_VERSION = 1
+_KEYS = {"kind", "version", "columns", "landmarks", "gamma", "projection"}
+
+
+class GaussianKernel(Encoding):
+    """Features by which a linear model becomes one of a Gaussian kernel.
+
+    Rows, encoded column by column, are compared with landmarks, some of the training
+    rows, by exp(−γ‖x − x'‖²); Nyström's features are coordinates in which the kernel is
+    a product. A member that reads them has no hidden units: it is trained in a fraction
+    of the time of others, and errs differently.
+
+    Parameters
+    ----------
+    columns : Encoding, default=None
+        How columns are encoded before rows are compared; None is ``Robust()``.
+    n_landmarks : int, default=512
+        Training rows that others are compared with; all of them if there are fewer.
+    width : float, default=1.0
+        γ times the median of the squared distances between landmarks: with larger ones
+        only near rows have to do with each other.
+
+    References
+    ----------
+    C. K. I. Williams and M. Seeger, Using the Nyström method to speed up kernel
+    machines, NIPS 2000.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from clml.encoding import GaussianKernel
+    >>> X = np.random.default_rng(0).normal(size=(50, 3))
+    >>> fitted = GaussianKernel(n_landmarks=20).fit(X)
+    >>> fitted.apply(X[:5]).shape
+    (5, 20)
+    """
+
+    #: A network that reads these features needs none.
+    hidden_units = False
+
+    def __init__(
+        self,
+        columns: Encoding | None = None,
+        n_landmarks: int = 512,
+        width: float = 1.0,
+    ):
+        self.columns = columns
+        self.n_landmarks = n_landmarks
+        self.width = width
+
+    def fit(self, X: Any, weight: Any = None) -> FittedKernel:  # type: ignore[override]
+        """Draw landmarks from training rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix (n, D)
+            Numbers; NaN is a missing value.
+        weight : array-like (n,), default=None
+            Row weights for the encoding of the columns; landmarks are rows of positive
+            weight.
+
+        Returns
+        -------
+        FittedKernel
+        """
+        self._check()
+        X = as_matrix(X)
+        weight = as_weight(weight, X.shape[0])
+        columns = self._columns().fit(X, weight)
+        used = np.arange(X.shape[0]) if weight is None else np.flatnonzero(weight)
+        # A seed of its own: rows that are the same give the same landmarks.
+        generator = np.random.default_rng(0)
+        if len(used) > self.n_landmarks:
+            used = np.sort(generator.permutation(used)[: self.n_landmarks])
+        landmarks = columns.apply(X[used])
+        if sp.issparse(landmarks):
+            landmarks = landmarks.toarray()
+        exact, lengths = _with_lengths(landmarks)
+        distances = _squared_distances(landmarks, exact, lengths)
+        # Rows that are the same differ by rounding, which is no distance.
+        distances[distances <= _ROUNDING * (lengths[:, None] + lengths)] = 0.0
+        apart = distances[distances > 0]
+        gamma = float(self.width / np.median(apart)) if apart.size else 1.0
+        gamma = float(np.clip(gamma, *_GAMMAS))
+        sizes, vectors = np.linalg.eigh(np.exp(-gamma * distances))
+        kept = sizes > _LEAST_SHARE * sizes[-1]
+        if not columns.n_columns:
+            kept[:] = False
+        # From the largest on, whose signs are not left to chance.
+        vectors = (vectors[:, kept] / np.sqrt(sizes[kept]))[:, ::-1]
+        vectors *= np.where(vectors.sum(axis=0) < 0, -1.0, 1.0)
+        projection = np.ascontiguousarray(_LENGTH * vectors, dtype=np.float32)
+        return FittedKernel(columns, landmarks, gamma, projection)
+
+    def fit_summary(self, summary: ColumnSummary) -> FittedEncoding:
+        """Refuse: landmarks are rows, and a summary of the columns has none."""
+        raise ValueError("GaussianKernel must be fitted to rows, got a summary.")
+
+    def _columns(self) -> Encoding:
+        return Robust() if self.columns is None else self.columns
+
+    def _number_codes(
+        self, summary: ColumnSummary, columns: NDArray[np.int64]
+    ) -> NumberCodes:
+        return self._columns()._number_codes(summary, columns)
+
+    def _check(self) -> None:
+        check_count("n_landmarks", self.n_landmarks, 1)
+        check_range("width", self.width, 1e-6, 1e6)
+        if not isinstance(self._columns(), Encoding) or isinstance(
+            self.columns, GaussianKernel
+        ):
+            raise ValueError(
+                "columns must be an encoding of single columns, such as Robust(), "
+                f"got {self.columns!r}."
+            )
+        self._columns()._check()
+
+
+@dataclass(frozen=True, eq=False)
+class FittedKernel:
+    """How rows become features of a Gaussian kernel.
+
+    Attributes
+    ----------
+    columns : FittedEncoding
+    landmarks : float32 array (m, d)
+        Encoded rows.
+    gamma : float
+    projection : float32 array (m, r)
+        What the kernel between a row and the landmarks is multiplied by.
+
+    Examples
+    --------
+    Products of features are those of the kernel, where landmarks are:
+
+    >>> import numpy as np
+    >>> from clml.encoding import GaussianKernel, Standardized
+    >>> X = np.array([[0.0], [1.0], [3.0]])
+    >>> fitted = GaussianKernel(Standardized()).fit(X)
+    >>> features = fitted.apply(X) / 16
+    >>> Z = Standardized().fit(X).apply(X)
+    >>> bool(np.allclose(features @ features.T, np.exp(-fitted.gamma * (Z - Z.T) ** 2)))
+    True
+    """
+
+    columns: FittedEncoding
+    landmarks: NDArray[np.float32]
+    gamma: float
+    projection: NDArray[np.float32]
+
+    @property
+    def n_inputs(self) -> int:
+        """Return the number of columns of X."""
+        return self.columns.n_inputs
+
+    @property
+    def n_columns(self) -> int:
+        """Return the number of features."""
+        return self.projection.shape[1]
+
+    @property
+    def centred(self) -> bool:
+        """Whether sparse rows have to be made dense first."""
+        return self.columns.centred
+
+    def apply(self, X: Any) -> NDArray[np.float32]:
+        """Return the features (n, n_columns) of rows, dense or sparse."""
+        encoded = self.columns.apply(X)
+        features = np.empty((encoded.shape[0], self.n_columns), dtype=np.float32)
+        # Where landmarks hardly differ, rounding would be multiplied by thousands.
+        projection = self.projection.astype(np.float64)
+        landmarks, lengths = _with_lengths(self.landmarks)
+        for a in range(0, len(features), _BLOCK):
+            some = encoded[a : a + _BLOCK]
+            distances = _squared_distances(some, landmarks, lengths)
+            features[a : a + _BLOCK] = np.exp(-self.gamma * distances) @ projection
+        return features
+
+    def state(self) -> dict[str, Any]:
+        """Return everything as arrays, numbers and text; the arrays are copies."""
+        return {
+            "kind": "kernel",
+            "version": _VERSION,
+            "columns": self.columns.state(),
+            "landmarks": self.landmarks.copy(),
+            "gamma": self.gamma,
+            "projection": self.projection.copy(),
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> FittedKernel:
+        """Return the encoding whose state that is; ValueError if it cannot be one."""
+        if not isinstance(state, Mapping) or state.get("kind") != "kernel":
+            raise ValueError("The state must be that of kernel features.")
+        if state.get("version") != _VERSION:
+            raise ValueError(
+                f"The state must be of version {_VERSION}, got "
+                f"{state.get('version')!r:.40}."
+            )
+        unknown = sorted(set(map(str, state)) - _KEYS)
+        if unknown:
+            raise ValueError(
+                f"The state holds what no kernel features have: {unknown[0]!r:.40}."
+            )
+        columns = FittedEncoding.from_state(state.get("columns", {}))
+        landmarks = _read_matrix(state, "landmarks")
+        projection = _read_matrix(state, "projection")
+        fits = landmarks.shape[1] == columns.n_columns
+        require(fits, "landmarks", f"have {columns.n_columns} columns")
+        bounded = np.abs(landmarks).max(initial=0) <= LARGEST
+        require(bounded, "landmarks", f"hold numbers up to {LARGEST:g}")
+        most = 2 * _LENGTH / _LEAST_SHARE**0.5
+        bounded = np.abs(projection).max(initial=0) <= most
+        require(bounded, "projection", f"hold numbers up to {most:g}")
+        rows = len(landmarks)
+        require(len(projection) == rows, "projection", f"have {rows} rows")
+        return cls(
+            columns, landmarks, read_number(state, "gamma", *_GAMMAS), projection
+        )
+
+
+def _read_matrix(state: Mapping[str, Any], name: str) -> NDArray[np.float32]:
+    array: Any = state.get(name)
+    require(isinstance(array, np.ndarray) and array.ndim == 2, name, "be a matrix")
+    flat = read_array({name: array.ravel()}, name, np.float32)
+    return flat.reshape(array.shape)
+
+
+def _with_lengths(
+    landmarks: NDArray[np.float32],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return landmarks in float64, and their squared lengths (m,)."""
+    exact = landmarks.astype(np.float64)
+    return exact, np.einsum("ij,ij->i", exact, exact)
+
+
+def _squared_distances(
+    rows: Any, landmarks: NDArray[np.float64], lengths: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return ‖x − c‖² (n, m), not negative."""
+    exact = rows.astype(np.float64)
+    if sp.issparse(rows):
+        own = np.asarray(exact.multiply(exact).sum(axis=1)).reshape(-1)
+    else:
+        own = np.einsum("ij,ij->i", exact, exact)
+    products = np.asarray(exact @ landmarks.T)
+    return np.maximum(own[:, None] + lengths - 2 * products, 0.0)
