@@ -225,8 +225,8 @@ def test_no_rows():
 @pytest.mark.parametrize(
     "settings, message",
     [
-        ({"hidden": ()}, "at least one layer"),
-        ({"hidden": 256}, "at least one layer"),
+        ({"hidden": 256}, "hidden must be a sequence of integers"),
+        ({"hidden": None}, "hidden must be a sequence of integers"),
         ({"hidden": (8, 0)}, "positive integers"),
         ({"hidden": (True,)}, "positive integers"),
         ({"hidden": (2.5,)}, "positive integers"),
@@ -240,6 +240,25 @@ def test_descriptions_that_are_none(settings, message):
     network = WideNetwork(**settings)  # refused when it is built, as in scikit-learn
     with pytest.raises(ValueError, match=message):
         network.build(D, K)
+
+
+@pytest.mark.parametrize("linear_path", [False, True])
+def test_without_hidden_units_a_network_is_linear(linear_path):
+    rng = np.random.default_rng(0)
+    layout = WideNetwork(hidden=(), linear_path=linear_path).build(4, 3)
+    assert layout.size == 15 + 12 * linear_path
+    assert not layout.start(rng).any()
+    theta = rng.normal(size=layout.size).astype(np.float32)
+    X = rng.normal(size=(6, 4)).astype(np.float32)
+    named = layout.views(theta)
+    matrix = named["W1"] + (named["linear"] if linear_path else 0)
+    passes = WidePass(layout, X, 6)
+    logits = passes.forward(theta, np.arange(6), key=5)
+    np.testing.assert_allclose(logits, X @ matrix + named["b1"], atol=1e-5)
+    slope = rng.normal(size=(6, 3)).astype(np.float32)
+    gradient = layout.views(passes.backward(slope))
+    np.testing.assert_allclose(gradient["W1"], X.T @ slope, atol=1e-5)
+    np.testing.assert_allclose(gradient["b1"], slope.sum(axis=0), atol=1e-5)
 
 
 def test_arguments_that_are_none():

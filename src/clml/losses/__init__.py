@@ -6,9 +6,16 @@ from ._credit import (
     statistic_weights,
     supports_credit,
 )
-from ._loss import CallableLoss, Loss, MatrixLoss
+from ._loss import AbsentLoss, CallableLoss, Loss, MatrixLoss
 from ._loss_set import LossSet, Statistics, Totals
-from ._registry import get_loss, get_losses, list_losses, own_loss, register_loss
+from ._registry import (
+    get_loss,
+    get_losses,
+    list_losses,
+    own_loss,
+    register_loss,
+    saved_loss,
+)
 from ._smoothed import smoothed_gradient
 from ._statistics import STATISTICS, Statistic
 from ._targets import RowTargets
@@ -16,6 +23,7 @@ from ._values import loss_values
 
 __all__ = [
     "STATISTICS",
+    "AbsentLoss",
     "CallableLoss",
     "Loss",
     "LossSet",
@@ -32,6 +40,7 @@ __all__ = [
     "output_credit",
     "own_loss",
     "register_loss",
+    "saved_loss",
     "smoothed_gradient",
     "statistic_weights",
     "supports_credit",

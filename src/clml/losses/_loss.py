@@ -142,19 +142,61 @@ class CallableLoss(MatrixLoss):
         threshold: float,
     ) -> float:
         """Call the function and check that a number came back."""
-        if sample_weight is None:
-            value = self.function(Y, scores)
-        elif self._takes_weight:
-            value = self.function(Y, scores, sample_weight=sample_weight)
-        else:
+        if sample_weight is not None and not self._takes_weight:
             raise ValueError(
                 f"The loss function {self.name!r} takes no sample_weight argument, "
                 "but sample weights were given."
             )
+        weight = {} if sample_weight is None else {"sample_weight": sample_weight}
+        try:
+            value = self.function(Y, scores, **weight)
+        except Exception as error:
+            error.add_note(
+                f"The loss function {self.name!r} raised this, given Y and scores of "
+                f"shape {scores.shape}."
+            )
+            raise
         return _as_number(value, self.name)
 
     def __repr__(self) -> str:
         return f"CallableLoss({self.name})"
+
+
+class AbsentLoss(MatrixLoss):
+    """The name of a loss of a user's own, in a model that was loaded.
+
+    Files hold no code. Such a model predicts and has its front; what needs the loss
+    asks for it.
+
+    Parameters
+    ----------
+    name : str
+    """
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def evaluate(
+        self,
+        Y: NDArray[np.uint8],
+        scores: NDArray[np.floating],
+        sample_weight: NDArray[np.float64] | None,
+        threshold: float,
+    ) -> float:
+        """Ask for the loss."""
+        raise ValueError(self.request)
+
+    @property
+    def request(self) -> str:
+        """What to say where the loss is needed."""
+        return (
+            f"The loss {self.name!r} was not saved with the model, since files hold no "
+            "code. Give it again: set_params(losses=(...)), with the function or the "
+            "object that it was."
+        )
+
+    def __repr__(self) -> str:
+        return f"AbsentLoss({self.name!r})"
 
 
 def _accepts_sample_weight(function: Callable[..., float]) -> bool:

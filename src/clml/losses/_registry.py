@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Any, TypeVar
 
 from . import _definitions as built_in
-from ._loss import CallableLoss, Loss
+from ._loss import AbsentLoss, CallableLoss, Loss
 
 _T = TypeVar("_T", bound=type[Loss] | Loss)
 
@@ -124,6 +124,26 @@ def own_loss(loss: LossLike) -> LossLike:
         found = _by_name(loss)
         return loss if type(found).__module__ == built_in.__name__ else found
     return loss
+
+
+def saved_loss(loss: LossLike) -> str | AbsentLoss:
+    """Return what a file can hold of a loss: a name, or that it was there.
+
+    Examples
+    --------
+    >>> from clml.losses import get_loss, saved_loss
+    >>> saved_loss(get_loss("precision_at_2"))
+    'precision_at_2'
+    >>> def errors(Y, scores):
+    ...     return ((scores > 0) != Y).mean()
+    >>> saved_loss(errors)
+    AbsentLoss('errors')
+    """
+    if isinstance(loss, str):
+        return str(loss)
+    found = get_loss(loss)
+    is_built_in = type(found).__module__ == built_in.__name__
+    return found.name if is_built_in else AbsentLoss(found.name)
 
 
 def get_losses(losses: Any) -> tuple[Loss, ...]:

@@ -4,6 +4,7 @@ from ._backward import ForwardCache, backward_pass, forward_pass
 from ._forward import Rows, Weights, block_logits, forward
 from ._layout import Layout
 from ._moments import Moments
+from ._paper import PAPER_WIDTH, PaperNetwork
 from ._predict import Predictor, predictor_of
 from ._protocol import NetworkLayout
 from ._range import check_sparse_range, describe_contrast, scaled_features
@@ -11,10 +12,12 @@ from ._scaling import Scaling
 from ._wide import WideLayout, WideNetwork, WidePass
 
 __all__ = [
+    "PAPER_WIDTH",
     "ForwardCache",
     "Layout",
     "Moments",
     "NetworkLayout",
+    "PaperNetwork",
     "Predictor",
     "Rows",
     "Scaling",

@@ -39,8 +39,8 @@ class WideNetwork(Value):
 
     Parameters
     ----------
-    hidden : sequence of int, default=(256, 256)
-        Units of each hidden layer, at least one layer.
+    hidden : sequence of int, default=(512,)
+        Units of each hidden layer; without any the network is linear.
     activation : {"relu", "tanh"}, default="relu"
     dropout : float, default=0.5
         Fraction of the hidden units that each row of a training step leaves out, in
@@ -62,7 +62,7 @@ class WideNetwork(Value):
 
     def __init__(
         self,
-        hidden: Any = (256, 256),
+        hidden: Any = (512,),
         *,
         activation: str = "relu",
         dropout: float = 0.5,
@@ -82,8 +82,8 @@ class WideNetwork(Value):
             If a parameter is none.
         """
         units = self.hidden
-        if not isinstance(units, tuple | list | np.ndarray) or not len(units):
-            raise ValueError(f"hidden must name at least one layer, got {units!r}.")
+        if not isinstance(units, tuple | list | np.ndarray):
+            raise ValueError(f"hidden must be a sequence of integers, got {units!r}.")
         for width in units:
             if not isinstance(width, Integral) or isinstance(width, bool) or width < 1:
                 raise ValueError(f"hidden must hold positive integers, got {units!r}.")
@@ -167,8 +167,10 @@ class WideLayout:
         return named
 
     def start(self, generator: np.random.Generator) -> NDArray[np.float32]:
-        """Draw weights to begin with; biases and the linear path are 0."""
+        """Draw weights to begin with; biases and linear networks are 0."""
         theta = np.zeros(self.size, dtype=np.float32)
+        if not self.hidden:
+            return theta
         named = self.views(theta)
         last = len(self.hidden) + 1
         for i in range(1, last + 1):
@@ -281,9 +283,37 @@ class WidePass:
         n_inputs = 0 if is_sparse else layout.n_inputs
         self._inputs = np.empty((self._most_rows, n_inputs), dtype=np.float32)
         self._hidden = np.empty(self._most_rows * sum(layout.hidden), dtype=np.float32)
-        self._factors = np.empty(self._most_rows * max(layout.hidden), dtype=np.float32)
+        widest = max(layout.hidden, default=0)
+        self._factors = np.empty(self._most_rows * widest, dtype=np.float32)
         self._gradient = np.empty(layout.size, dtype=np.float32)
         self._last: tuple[Any, ...] | None = None
+
+    @property
+    def inputs_of_kernels(self) -> tuple[Any, ...]:
+        """Rows, network and memory as the compiled passes take them.
+
+        For compiled code that takes several steps without coming back: the rows dense,
+        or as the three arrays of CSR; widths, linear path, kind of activation; the
+        dropout threshold and scale; memory for inputs, outputs, factors, the gradient.
+        """
+        layout = self.layout
+        return (
+            self._dense,
+            self._sparse,
+            layout.widths,
+            layout.linear_path,
+            _ACTIVATIONS[layout.activation],
+            *self._dropout(),
+            self._inputs,
+            self._hidden,
+            self._factors,
+            self._gradient,
+        )
+
+    def _dropout(self) -> tuple[int, np.float32]:
+        """Return the threshold and the scale of ``dropout_factors`` in training."""
+        dropped = min(round(self.layout.dropout * _DROPOUT_STEPS), _DROPOUT_STEPS - 1)
+        return dropped, np.float32(_DROPOUT_STEPS / (_DROPOUT_STEPS - dropped))
 
     def forward(
         self,
@@ -324,13 +354,8 @@ class WidePass:
                 f"rows must be in [0, {self._n_rows}), got {rows.min()} to "
                 f"{rows.max()}."
             )
-        dropped = 0 if key is None else round(layout.dropout * _DROPOUT_STEPS)
-        dropped = min(dropped, _DROPOUT_STEPS - 1)
-        dropout = (
-            np.uint64(key or 0),
-            dropped,
-            np.float32(_DROPOUT_STEPS / (_DROPOUT_STEPS - dropped)),
-        )
+        dropped, scale = (0, np.float32(1)) if key is None else self._dropout()
+        dropout = (np.uint64(key or 0), dropped, scale)
         if not len(rows):
             self._last = None
             return np.empty((0, layout.n_labels), dtype=np.float32)
