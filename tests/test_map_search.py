@@ -149,7 +149,7 @@ def test_threads_change_nothing(monkeypatch):
 
 def test_another_seed_finds_another_map():
     scores, Y = make_scores()
-    a, b = (evolve(scores, Y, shrinkage=1, seed=(s,)).mean_map for s in (0, 1))
+    a, b = (evolve(scores, Y, shrinkage=1, seed=(s,)).final_map for s in (0, 1))
     assert (a != b).any()
 
 
@@ -189,27 +189,28 @@ def test_number_of_halves(n, pairs, monkeypatch):
     scores, Y = make_scores(n=n, k=2)
     run = MapSearch(scores, RowTargets.from_indicator(Y), LOSSES, **SETTINGS)
     seen = []
-    candidates = np.tile(run.space.identity(), (6, 1))
 
-    def remember(engine, seed):
-        seen.append(engine.n_rows)
-        return candidates
+    def remember(engines, shifts, seeds):
+        seen.extend(engine.n_rows for engine in engines)
+        return [np.zeros(run.space.n_deviations)] * len(engines)
 
-    monkeypatch.setattr(run, "_candidates", remember)
+    monkeypatch.setattr(run, "_learnt", remember)
     run.choose("auto")
     assert len(seen) == 2 * pairs
     assert max(seen) - min(seen) <= 1
 
 
 def test_many_labels_choose_by_fewer_halves():
-    """With thousands of labels the choice took most of a fit."""
+    """With thousands of labels evolutions took most of a fit."""
     scores, Y = make_scores(n=120, k=2000)
     targets = RowTargets.from_indicator(Y)
     settings = SETTINGS | {"max_epochs": 120, "population_size": 64}
-    assert MapSearch(scores, targets, LOSSES, **settings)._n_repeats() == 1
-    # Thresholds are found exactly, without candidates.
-    settings["transform"] = "thresholds"
+    own = (lambda Y, S: float(((S > 0) != Y).mean()),)
+    assert MapSearch(scores, targets, own, **settings)._n_repeats() == 1
+    # An ascent has no candidates, and neither have thresholds.
     assert MapSearch(scores, targets, LOSSES, **settings)._n_repeats() == 5
+    settings["transform"] = "thresholds"
+    assert MapSearch(scores, targets, own, **settings)._n_repeats() == 5
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
@@ -276,8 +277,19 @@ def test_interrupted_before_the_first_epoch():
     run = MapSearch(scores, RowTargets.from_indicator(Y), LOSSES, **SETTINGS)
     search = run.search(0.1)
     found = run.found(search, Shrinkage(1.0, 0.1, {}))
+    begun = loss_values(Y, apply_map(run.space.identity(0.1), scores), LOSSES)
+    ended = loss_values(Y, apply_map(found.mean_map, scores), LOSSES)
+    assert np.prod(1 - ended) > np.prod(1 - begun)
+    assert len(found.maps)
+
+
+def test_interrupted_before_the_first_epoch_with_a_function():
+    scores, Y = make_scores()
+    own = (lambda Y, S: float(((S > 0) != Y).mean()),)
+    run = MapSearch(scores, RowTargets.from_indicator(Y), own, **SETTINGS)
+    search = run.search(0.1)
+    found = run.found(search, Shrinkage(1.0, 0.1, {}))
     np.testing.assert_allclose(found.mean_map, run.space.identity(0.1))
-    assert len(found.maps) == 1
 
 
 def test_scores_that_are_not_finite_are_refused():

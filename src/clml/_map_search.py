@@ -1,9 +1,12 @@
-"""A small map of given scores, evolved on several losses and held towards identity.
+"""A small map of given scores, learnt on several losses and held towards identity.
 
 Few numbers a label are still enough to learn the noise of a few hundred rows. So what
-is evolved is not taken as it is: one bias that all labels share is found by a line
+is learnt is not taken as it is: one bias that all labels share is found by a line
 search, and of the labels' own deviations only a share is believed, the strength, which
-halves of the rows choose: what is evolved on one half is judged on the other.
+halves of the rows choose: what is learnt on one half is judged on the other.
+
+Deviations ascend the smoothed losses where these have a gradient; for functions they
+are evolved. The front is what an evolution finds around them.
 """
 
 from __future__ import annotations
@@ -17,10 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._archive import Archive
+from ._map_ascent import ascended_deviations, can_ascend
 from ._run_state import damaged, entry, read_float, read_progress, read_strategy
 from ._score_engine import ScoreEngine
 from ._score_map import MapSpace
 from ._search import Fitness, Search
+from ._threads import shared
 from ._thresholds import threshold_front
 from .datasets import iterative_split_indices
 from .evolution import SeparableCMA, Strategy
@@ -96,8 +101,9 @@ class EvolvedMap:
     maps : float64 array (m, size)
         The front: maps none of which is better than another in every loss.
     mean_map, final_map : float64 array (size,) or None
-        That of the search distribution's mean, and of the best candidate of the last
-        epoch; None for thresholds and the plain average, which nothing is evolved for.
+        The map that was learnt (of functions, that of the search distribution's mean),
+        and that of the best candidate of the last epoch; None for thresholds and the
+        plain average, which nothing is evolved for.
     strength, shift : float
     path : dict of candidate to float
         See ``Shrinkage``.
@@ -127,12 +133,18 @@ class MapSearch:
     transform : {"affine", "average", "bias", "mixing", "thresholds", "weights"}
         See ``MapSpace``.
     max_epochs : int
-        Of the evolutions that choose the strength.
+        Of the evolutions that choose the strength, for losses without a gradient.
     population_size : int or None
     ties : {"depth", "layer"} or None
     max_front : int
     seed : tuple of int
     executor : concurrent.futures.Executor, default=None
+    most_repeats : int, default=None
+        Pairs of halves that choose the strength, at most.
+    standard_errors : float, default=1.0
+        By how many of these a map must be better than a simpler one.
+    ascends : bool, default=True
+        Whether losses that have a gradient are ascended; otherwise all are evolved.
     """
 
     def __init__(
@@ -148,6 +160,9 @@ class MapSearch:
         max_front: int,
         seed: tuple[int, ...],
         executor: Executor | None = None,
+        most_repeats: int | None = None,
+        standard_errors: float = 1.0,
+        ascends: bool = True,
     ):
         _check_finite(scores)
         self.space = MapSpace.fit(scores, targets, transform)
@@ -158,7 +173,12 @@ class MapSearch:
         self._n_losses = len(get_losses(losses))
         self._max_epochs = max_epochs
         self._max_front = max_front
+        self._most_repeats = most_repeats
+        self._standard_errors = standard_errors
         self._seed = seed
+        self._executor = executor
+        self._ascends = ascends and self.space.evolved and can_ascend(self.judge)
+        self._ascended: dict[float, NDArray[np.float64]] = {}
         self._fitness = Fitness(
             ties=ties, method="exact", n_samples=1, seed=(*seed, 1), archived=False
         )
@@ -175,7 +195,7 @@ class MapSearch:
         names: tuple[Candidate, ...] = ("identity", *_STRENGTHS)
         means = np.exp(values.mean(axis=0)).tolist()
         path = dict(zip(names, means, strict=True))
-        best = names[simplest(values)]
+        best = names[simplest(values, self._standard_errors)]
         if best == "identity":
             return Shrinkage(0.0, 0.0, path)
         return Shrinkage(best, find_shift(self.rows), path)
@@ -183,10 +203,12 @@ class MapSearch:
     def search(self, shift: float, state: Any = None) -> Search:
         """Return the search for deviations from the shifted identity.
 
+        It begins where an ascent ends, if the losses have a gradient.
+
         ``state`` is that of a checkpoint, if the search goes on.
         """
         n = self.space.n_deviations
-        strategy: Strategy = self._strategy((*self._seed, 2))
+        strategy: Strategy = self._strategy((*self._seed, 2), self._start(shift))
         if state is not None:
             strategy, _ = read_strategy(entry(state, "strategy"), n)
         archive = Archive.empty(self._n_losses, n, self._max_front)
@@ -211,8 +233,10 @@ class MapSearch:
             mean_map = final_map = shrunk(deviations)[0]
         if search is not None:
             history = search.progress.history
-            mean_map = final_map = shrunk(search.strategy.mean[None])[0]
             deviations = search.strategy.mean[None]
+            if self._ascends:
+                deviations = self._start(shrinkage.shift)[None]
+            mean_map = final_map = shrunk(deviations)[0]
             if search.progress.incumbent is not None:
                 final_map = shrunk(search.progress.incumbent[None])[0]
                 deviations = search.progress.archive.thetas
@@ -248,61 +272,86 @@ class MapSearch:
         losses, front = archive.updated(self.judge.losses(maps), maps).front()
         return losses, front.astype(np.float64, copy=False)
 
+    def _start(self, shift: float) -> NDArray[np.float64]:
+        """Return where an evolution begins: where an ascent on all its rows ends."""
+        if not self._ascends:
+            return np.zeros(self.space.n_deviations)
+        if shift not in self._ascended:
+            self._ascended[shift] = ascended_deviations(self.rows, shift)
+        return self._ascended[shift]
+
     def _judged_on_halves(self) -> NDArray[np.float64]:
         """Return the log geometric mean (halves, candidates) on held-out halves."""
-        values = []
+        pairs, seeds = [], []
         for repeat in range(self._n_repeats()):
             generator = np.random.default_rng([*self._seed, 3, repeat])
             halves = iterative_split_indices(
                 self.rows.targets.dense, test_size=0.5, random_state=generator
             )
             one, other = (self.rows.take(half) for half in halves)
-            for side, (given, held_out) in enumerate([(one, other), (other, one)]):
-                maps = self._candidates(given, (*self._seed, 4, repeat, side))
-                values.append(log_geometric_mean(held_out, maps))
+            pairs += [(one, other), (other, one)]
+            seeds += [(*self._seed, 4, repeat, side) for side in range(2)]
+        shifts = [find_shift(given) for given, _ in pairs]
+        learnt = self._learnt([given for given, _ in pairs], shifts, seeds)
+        values = []
+        for (_, held_out), shift, deviations in zip(pairs, shifts, learnt, strict=True):
+            at = [self.space.maps(deviations[None], shift, s) for s in _STRENGTHS]
+            maps = np.concatenate([self.space.identity()[None], *at])
+            values.append(log_geometric_mean(held_out, maps))
         return np.array(values)
+
+    def _learnt(
+        self,
+        engines: list[ScoreEngine],
+        shifts: list[float],
+        seeds: list[tuple[int, ...]],
+    ) -> list[NDArray[np.float64]]:
+        """Return the deviations that each engine's rows teach."""
+        if self._ascends:
+            alone = [engine.helped_by(None) for engine in engines]
+            return shared(self._executor, ascended_deviations, alone, shifts)
+        if self.space.transform == "thresholds":
+            both = zip(engines, shifts, strict=True)
+            return [self._best_thresholds(engine, shift) for engine, shift in both]
+        return [
+            self._evolved_mean(engine.of_deviations(shift), seed)
+            for engine, shift, seed in zip(engines, shifts, seeds, strict=True)
+        ]
 
     def _n_repeats(self) -> int:
         """Return how many pairs of halves choose the strength."""
         n = self.rows.n_rows
         repeats = next((r for most, r in _REPEATS if n < most), 1)
-        if not self.space.evolved:
+        repeats = min(repeats, self._most_repeats or repeats)
+        if not self.space.evolved or self._ascends:
             return repeats
-        candidates = self._strategy((0,)).population_size * self._max_epochs
+        none = np.zeros(self.space.n_deviations)
+        candidates = self._strategy((0,), none).population_size * self._max_epochs
         affordable = _MOST_SCORES / (n * self.space.n_labels * candidates)
         return int(np.clip(affordable, 1, repeats))
 
-    def _candidates(
-        self, engine: ScoreEngine, seed: tuple[int, ...]
+    def _best_thresholds(
+        self, engine: ScoreEngine, shift: float
     ) -> NDArray[np.float64]:
-        """Return the identity and the map of each strength, found on some rows."""
-        shift = find_shift(engine)
-        if self.space.transform == "thresholds":
-            members = _threshold_deviations(engine, shift)
-            values = log_geometric_mean(engine, self.space.maps(members, shift))
-            deviations = members[values.argmin()][None]
-        else:
-            deviations = self._evolved_mean(engine.of_deviations(shift), seed)[None]
-        return np.concatenate(
-            [
-                self.space.identity()[None],
-                *(self.space.maps(deviations, shift, s) for s in _STRENGTHS),
-            ]
-        )
+        members = _threshold_deviations(engine, shift)
+        values = log_geometric_mean(engine, self.space.maps(members, shift))
+        return members[values.argmin()]
 
     def _evolved_mean(
         self, engine: ScoreEngine, seed: tuple[int, ...]
     ) -> NDArray[np.float64]:
-        strategy = self._strategy(seed)
+        strategy = self._strategy(seed, np.zeros(self.space.n_deviations))
         unit = np.ones((1, self._n_losses))
         for epoch in range(self._max_epochs):
             losses = engine.losses(strategy.ask())
             strategy.tell(self._fitness.order(losses, unit, epoch))
         return strategy.mean
 
-    def _strategy(self, seed: tuple[int, ...]) -> SeparableCMA:
+    def _strategy(
+        self, seed: tuple[int, ...], start: NDArray[np.float64]
+    ) -> SeparableCMA:
         return SeparableCMA(
-            np.zeros(self.space.n_deviations),
+            start,
             self.space.sigma,
             self.population_size,
             seed=np.random.SeedSequence(seed),
@@ -322,6 +371,9 @@ def evolve_map(
     max_front: int,
     seed: tuple[int, ...],
     executor: Executor | None = None,
+    most_repeats: int | None = None,
+    standard_errors: float = 1.0,
+    ascends: bool = True,
 ) -> EvolvedMap:
     """Evolve a map of scores, from the choice of its strength to its front.
 
@@ -346,6 +398,12 @@ def evolve_map(
         Not negative.
     executor : concurrent.futures.Executor, default=None
         Threads; the result is the same without.
+    most_repeats : int, default=None
+        Pairs of halves that choose the strength, at most.
+    standard_errors : float, default=1.0
+        By how many of these a map must be better than a simpler one.
+    ascends : bool, default=True
+        Whether losses that have a gradient are ascended; otherwise all are evolved.
 
     Returns
     -------
@@ -392,6 +450,9 @@ def evolve_map(
         max_front=max_front,
         seed=seed,
         executor=executor,
+        most_repeats=most_repeats,
+        standard_errors=standard_errors,
+        ascends=ascends,
     )
     chosen = run.choose(shrinkage)
     search = None
@@ -436,16 +497,17 @@ def log_geometric_mean(
     return np.where(np.isnan(values), np.inf, values)
 
 
-def simplest(values: NDArray[np.float64]) -> int:
+def simplest(values: NDArray[np.float64], standard_errors: float = 1.0) -> int:
     """Return the first candidate that is as good as the best, as far as one can tell.
 
-    As good: not behind the best by more than a standard error of the difference, over
-    the halves.
+    As good: not behind the best by more than some standard errors of the difference,
+    over the halves.
 
     Parameters
     ----------
     values : float array (halves, candidates)
         Smaller is better; candidates from the simplest on.
+    standard_errors : float, default=1.0
 
     Examples
     --------
@@ -460,7 +522,8 @@ def simplest(values: NDArray[np.float64]) -> int:
     with np.errstate(invalid="ignore"):  # losses that are undefined are infinite
         behind = values - values[:, [best]]
         error = behind.std(axis=0, ddof=1) / len(values) ** 0.5
-        return int(np.argmax(behind.mean(axis=0) <= error + _NEAR))
+        near = standard_errors * error + _NEAR
+        return int(np.argmax(behind.mean(axis=0) <= near))
 
 
 def _threshold_deviations(engine: ScoreEngine, shift: float) -> NDArray[np.float64]:

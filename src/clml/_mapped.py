@@ -39,7 +39,6 @@ from ._rows import Part, drop_weightless
 from ._score_map import apply_map
 from ._scores import check_same_labels, label_logits
 from ._search import Search, history_arrays
-from ._sklearn_compat import HiddenParameter
 from ._twins import warn_of_twins
 from .engine import single_threaded_blas
 from .losses import get_losses
@@ -82,27 +81,6 @@ class MappedScoresClassifier(LebesgueEstimator):
         "verbose": ["verbose"],
     }
 
-    transform = HiddenParameter()
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters.
-
-        Parameters
-        ----------
-        deep : bool, default=True
-            Whether to return those of the estimators among them too.
-
-        Returns
-        -------
-        dict
-        """
-        params = {name: vars(self)[name] for name in self._get_param_names()}
-        for name, value in list(params.items()) if deep else ():
-            if hasattr(value, "get_params") and not isinstance(value, type):
-                own = value.get_params().items()
-                params |= {f"{name}__{key}": inner for key, inner in own}
-        return params
-
     def _named_learners(self) -> Learners:
         """Return the learners, not fitted unless ``prefit``."""
         raise TypeError(f"{type(self).__name__} must define _named_learners().")
@@ -132,7 +110,7 @@ class MappedScoresClassifier(LebesgueEstimator):
                 scores,
                 part.targets,
                 losses,
-                transform=vars(self)["transform"],
+                transform=self.mapping,
                 max_epochs=int(self.max_epochs),
                 population_size=self.population_size,
                 ties=self.ties,

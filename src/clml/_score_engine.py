@@ -94,6 +94,12 @@ class ScoreEngine:
         other._decode = partial(self.space.maps, shift=shift)
         return other
 
+    def helped_by(self, executor: Executor | None) -> Self:
+        """Return an engine on the same rows with other threads."""
+        other = copy.copy(self)
+        other._executor = executor
+        return other
+
     def take(self, rows: NDArray[np.integer]) -> Self:
         """Return an engine on some of the rows."""
         other = copy.copy(self)
@@ -181,6 +187,23 @@ class ScoreEngine:
     def scores(self, thetas: NDArray[np.floating]) -> NDArray[np.float64]:
         """Return the logits (population, rows, K) of candidates (population, n)."""
         return self._logits(*self._split(thetas))
+
+    def slopes_of_map(
+        self, slope: NDArray[np.floating]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return derivatives in a map's weights and biases.
+
+        Parameters
+        ----------
+        slope : float array (n, K)
+            Derivatives in the logits that the map gives.
+        """
+        exact = slope.astype(np.float64)
+        if self.space.mixing:
+            weights = self._scores[:, 0].T @ exact
+        else:
+            weights = np.einsum("imk,ik->mk", self._scores, exact)
+        return weights, exact.sum(axis=0)
 
     def _split(
         self, thetas: NDArray[np.floating]

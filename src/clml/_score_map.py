@@ -31,6 +31,8 @@ class _Transform(NamedTuple):
     ``size(M, K)`` counts them, ``sigma`` is the step that the search begins with, and
     ``gains(deviations (p, size), shares (M,), K)`` are the weights (p, rows, K), in the
     unit of the identity, and the biases (p, K) that they stand for.
+    ``pull(gains (rows, K), slope (rows, K))`` are derivatives in the deviations but for
+    the biases, ``slope`` being those in the gains.
     """
 
     size: Callable[[int, int], int]
@@ -39,6 +41,7 @@ class _Transform(NamedTuple):
         [NDArray[np.float64], NDArray[np.float64], int],
         tuple[NDArray[np.float64], NDArray[np.float64]],
     ]
+    pull: Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
 
 
 _Gains = tuple[NDArray[np.float64], NDArray[np.float64]]
@@ -80,14 +83,38 @@ def _mixing_gains(
     return np.eye(k) + mixed, deviations[:, k * k :]
 
 
-_BIAS = _Transform(lambda m, k: k, 0.15, _bias_gains)
+def _nothing(
+    gains: NDArray[np.float64], slope: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    return np.empty(0)
+
+
+def _pull_stretch(
+    gains: NDArray[np.float64], slope: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    return np.asarray((gains * slope).sum(axis=0))
+
+
+def _pull_weights(
+    gains: NDArray[np.float64], slope: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    return slope.ravel()
+
+
+def _pull_mixing(
+    gains: NDArray[np.float64], slope: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    return slope.ravel() / slope.shape[1]
+
+
+_BIAS = _Transform(lambda m, k: k, 0.15, _bias_gains, _nothing)
 _TRANSFORMS: dict[str, _Transform] = {
-    "affine": _Transform(lambda m, k: 2 * k, 0.15, _affine_gains),
+    "affine": _Transform(lambda m, k: 2 * k, 0.15, _affine_gains, _pull_stretch),
     "average": _BIAS,
     "bias": _BIAS,
-    "mixing": _Transform(lambda m, k: k * k + k, 0.15, _mixing_gains),
+    "mixing": _Transform(lambda m, k: k * k + k, 0.15, _mixing_gains, _pull_mixing),
     "thresholds": _BIAS,
-    "weights": _Transform(lambda m, k: m * k + k, 0.1, _weight_gains),
+    "weights": _Transform(lambda m, k: m * k + k, 0.1, _weight_gains, _pull_weights),
 }
 
 
@@ -214,12 +241,41 @@ class MapSpace:
             self._shares,
             self.n_labels,
         )
-        scale, offset = self.scale, self.offset
-        if self.mixing:  # every row of the weights is of the one learner
-            scale, offset = (np.repeat(v, self.n_labels) for v in (scale, offset))
+        scale, offset = self._units
         bias = bias + np.einsum("prk,r->pk", gains, offset) + shift
         weights = gains * scale[:, None]
         return np.concatenate([weights.reshape(len(weights), -1), bias], axis=1)
+
+    @property
+    def _units(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Scale and offset of each row of the weights."""
+        if not self.mixing:
+            return self.scale, self.offset
+        # Every row is of the one learner.
+        return np.repeat(self.scale, self.n_labels), np.repeat(
+            self.offset, self.n_labels
+        )
+
+    def pulled_back(
+        self,
+        deviations: NDArray[np.floating],
+        weights: NDArray[np.float64],
+        bias: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        """Return derivatives (n,) in the deviations, from those in the map of them.
+
+        Parameters
+        ----------
+        deviations : float array (n,)
+        weights : float64 array (rows, K)
+        bias : float64 array (K,)
+        """
+        transform = _TRANSFORMS[self.transform]
+        exact = np.asarray(deviations, dtype=np.float64)[None]
+        gains, _ = transform.gains(exact, self._shares, self.n_labels)
+        scale, offset = self._units
+        slope = weights * scale[:, None] + bias * offset[:, None]
+        return np.concatenate([transform.pull(gains[0], slope), bias])
 
     def identity(self, shift: float = 0.0) -> NDArray[np.float64]:
         """Return the map of no deviation, flat."""
