@@ -6,7 +6,7 @@ and by the test suite with every optional package hidden.
 
 import numpy as np
 
-from clml import PAPER_SETTINGS, CLMLClassifier
+from clml import CMA, PAPER_SETTINGS, CLMLClassifier
 from clml.baselines import DELAClassifier, GaussianNBChain, MLkNNClassifier
 from clml.lebesgue import lebesgue_contributions
 from clml.losses import loss_values
@@ -20,7 +20,7 @@ assert lebesgue_contributions([[0.5, 0.5]]).tolist() == [0.25]
 for baseline in (GaussianNBChain(), MLkNNClassifier()):
     assert baseline.fit(X, Y).predict(X).shape == Y.shape
 for estimator, package in (
-    (CLMLClassifier(search="cma", covariance="cma", max_epochs=1), "cma"),
+    (CLMLClassifier(search=CMA(covariance="cma"), max_epochs=1), "cma"),
     (DELAClassifier(max_epochs=1), "'clml[torch]'"),
 ):
     try:

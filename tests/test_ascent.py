@@ -10,8 +10,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 
 from clml._adam import Adam
-from clml._ascent import AscentPlan, Climber, NetworkRows, _blended, _masks
-from clml._starts import n_before_last
+from clml._ascent import Climber, _blended
+from clml._steps import AscentPlan
+from clml._training_rows import NetworkRows, _masks
 from clml.losses import (
     LossSet,
     RowTargets,
@@ -64,7 +65,7 @@ def test_logits_are_those_of_the_forward_pass(form):
     theta = start().theta
     expected = forward(theta.astype(np.float64), X, LAYOUT, scaling)
     for block in (4, 11, 4096):
-        assert_allclose(rows.logits(theta, block), expected, 1e-4, 1e-5)
+        assert_allclose(rows.logits(theta, block=block), expected, 1e-4, 1e-5)
 
 
 def test_rows_beyond_float32_are_refused():
@@ -187,31 +188,6 @@ def test_the_plan_counts_from_where_it_began(data, loss_set):
     assert_array_equal(later.theta, first.theta)
     over = climber.climbed(*data, loss_set, plan, 5)
     assert_array_equal(over.theta, climber.theta)  # the rate has fallen to 0
-
-
-def test_weights_that_are_not_trained_stay(data, loss_set):
-    before = n_before_last(LAYOUT)
-    plan = replace(PLAN, first_trained=before)
-    begun = climber = start()
-    for _ in range(3):
-        climber = climber.climbed(*data, loss_set, plan, 0)
-    for now in (climber.theta, climber.average):
-        assert_array_equal(now[:before], begun.theta[:before])
-        assert (now[before:] != begun.theta[before:]).all()
-
-
-def test_the_surrogate_trains_all_weights_before_some_stay(data, loss_set):
-    before = n_before_last(LAYOUT)
-    plan = replace(PLAN, first_trained=before, surrogate_epochs=2)
-    climbers = [start()]
-    for _ in range(5):
-        climbers.append(climbers[-1].climbed(*data, loss_set, plan, 0))
-    made = climbers[2].average[:before]
-    assert (made != climbers[0].theta[:before]).any()
-    for climber in climbers[3:]:
-        assert_array_equal(climber.theta[:before], made)
-        assert_array_equal(climber.average[:before], made)
-    assert (climbers[5].theta[before:] != climbers[2].theta[before:]).any()
 
 
 def test_rows_of_weight_zero_are_as_if_absent(data, loss_set):

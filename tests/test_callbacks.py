@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from nested_settings import nested
 from sklearn.model_selection import GridSearchCV
 
 from clml import CLMLClassifier, _member_fit
@@ -99,7 +100,9 @@ def test_progress_bar(small_data, capsys):
 
 
 def test_progress_bar_of_a_search_reaches_its_fits(small_data, capsys):
-    search = GridSearchCV(quick(), {"embedding_dim": [3, 4]}, cv=2)
+    search = GridSearchCV(
+        quick(network="paper"), {"network__embedding_dim": [3, 4]}, cv=2
+    )
     search.set_callbacks(callback.ProgressBar()).fit(*small_data)
     assert "CLMLClassifier" in capsys.readouterr().out
 
@@ -122,8 +125,12 @@ def short_search_for_maps(monkeypatch):
 
 
 def members(**settings):
-    defaults = {"n_members": 4, "embedding_dim": 4, "population_size": 6}
-    return quick(**{**defaults, "shrinkage": 1.0, **settings})
+    defaults = {"n_members": 4, "embedding_dim": 4}
+    if settings.get("search") in ("cma", "rank_gradient"):
+        defaults["population_size"] = 6
+    if settings.get("search") == "ascent" or settings.get("n_members") != 1:
+        defaults["shrinkage"] = 1.0
+    return quick(**nested({**defaults, **settings}))
 
 
 SEARCHES = pytest.mark.parametrize("search", ["ascent", "cma", "rank_gradient"])

@@ -18,32 +18,40 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from clml import (
+    CMA,
+    Ascent,
     CLMLClassifier,
     LebesgueStackingClassifier,
     LebesgueTunedClassifier,
+    RankGradient,
 )
 from clml._scores import label_logits
+from clml.network import PaperNetwork
 from clml.persistence._checkpoint import KIND, Checkpoint
 from clml.persistence._file import read_file, write_file
 
-SMALL = {"embedding_dim": 4, "shrinkage": 0.5}
-EVOLVED = SMALL | {"search": "cma", "n_members": 1, "population_size": 8}
+SMALL = {"network": PaperNetwork(embedding_dim=4)}
+EVOLVED = SMALL | {"search": CMA(population_size=8), "n_members": 1}
+CLIMBING = SMALL | {"search": "ascent", "shrinkage": 0.5}
 RUNS = {
     "rank one": EVOLVED,
-    "full": EVOLVED | {"covariance": "full"},
-    "separable, archive": EVOLVED | {"covariance": "separable", "reference": "archive"},
-    "cma": EVOLVED | {"covariance": "cma"},
+    "full": EVOLVED | {"search": CMA(8, covariance="full")},
+    "separable, archive": EVOLVED
+    | {"search": CMA(8, covariance="separable", reference="archive")},
+    "cma": EVOLVED | {"search": CMA(8, covariance="cma")},
     "all rows": EVOLVED | {"validation_fraction": 0.0},
-    "sampled": EVOLVED | {"lebesgue": "monte_carlo", "n_samples": 50},
+    "sampled": EVOLVED | {"search": CMA(8, lebesgue="monte_carlo", n_samples=50)},
     "last layer": EVOLVED
-    | {"search": "rank_gradient", "epoch_rows": 0.5}
-    | {"evolve": "last", "init": "surrogate"},
-    "gradient": EVOLVED | {"search": "rank_gradient"},
+    | {"search": RankGradient(8, epoch_rows=0.5, evolve="last", init="surrogate")},
+    "gradient": EVOLVED | {"search": RankGradient(8)},
     "torch": EVOLVED | {"engine": "torch"},
-    "evolved members": EVOLVED | {"n_members": 3, "init": "surrogate"},
-    "members": SMALL | {"n_members": 3},
-    "one member": SMALL | {"n_members": 1, "search": "ascent"},
-    "dropout": SMALL | {"n_members": 2, "dropout": 0.2, "init": "surrogate"},
+    "evolved members": EVOLVED
+    | {"search": CMA(8, init="surrogate"), "n_members": 3, "shrinkage": 0.5},
+    "members": CLIMBING | {"n_members": 3},
+    "one member": CLIMBING | {"n_members": 1},
+    "dropout": CLIMBING
+    | {"search": Ascent(init="surrogate"), "network": PaperNetwork(4, dropout=0.2)}
+    | {"n_members": 2},
 }
 
 
@@ -128,7 +136,7 @@ def test_a_finished_run_is_read_and_not_run(data, tmp_path, monkeypatch, name):
         LebesgueTunedClassifier(
             DecisionTreeClassifier(random_state=0), cv=3, max_epochs=4
         ),
-        LebesgueTunedClassifier(KNeighborsClassifier(), cv=3, transform="thresholds"),
+        LebesgueTunedClassifier(KNeighborsClassifier(), cv=3, mapping="thresholds"),
         LebesgueStackingClassifier(
             [("near", KNeighborsClassifier()), ("nearer", KNeighborsClassifier(1))],
             cv=2,
@@ -381,7 +389,12 @@ def test_members_that_were_interrupted_within_an_epoch(data, tmp_path, monkeypat
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"embedding_dim": 5}, "embedding_dim was 4 there and is 5 here"),
+        (
+            {"network__embedding_dim": 5},
+            "network.embedding_dim was 4 there and is 5 here",
+        ),
+        ({"search__sigma0": 2.0}, "search.sigma0 was 1.0 there and is 2.0 here"),
+        ({"search": RankGradient()}, r"search.class was '.*CMA' there"),
         ({"random_state": 1}, "random_state was 0 there and is 1 here"),
         ({"losses": ("hamming", "lrap")}, "losses was"),
         ({"max_epochs": 3}, "max_epochs was 2 there and is 3 here"),
@@ -689,7 +702,8 @@ def test_a_state_with_something_else_in_it(data, tmp_path, name, wrong):
 CHILD = """
 import sys
 from sklearn.datasets import make_multilabel_classification
-from clml import CLMLClassifier
+from clml import CMA, Ascent, CLMLClassifier
+from clml.network import PaperNetwork
 X, Y = make_multilabel_classification(
     n_samples=60, n_features=6, n_classes=3, random_state=0
 )
@@ -697,13 +711,13 @@ CLMLClassifier(**{settings!r}, checkpoint={folder!r}, checkpoint_every=0).fit(X,
 """
 
 
-@pytest.mark.parametrize("search", ["ascent", "cma"])
+@pytest.mark.parametrize("search", [Ascent(), CMA(population_size=8)], ids=str)
 def test_a_process_that_is_killed_again_and_again(data, tmp_path, search):
     settings = SMALL | {
         "search": search,
         "n_members": 2,
-        "population_size": 8,
         "max_epochs": 400,
+        "shrinkage": 0.5,
         "random_state": 0,
     }
     code = CHILD.format(settings=settings, folder=str(tmp_path))

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from nested_settings import nested
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import make_multilabel_classification
@@ -19,11 +20,11 @@ from sklearn.preprocessing import MinMaxScaler
 import clml._classifier
 import clml._lebesgue_estimator
 import clml.engine._numpy
-from clml import PAPER_SETTINGS, CLMLClassifier
+from clml import CMA, PAPER_SETTINGS, CLMLClassifier
 from clml.evolution import RankOneCMA
 from clml.lebesgue import fitness_order, nondominated
 from clml.losses import Loss, list_losses, loss_values
-from clml.network import Scaling, forward
+from clml.network import PaperNetwork, Scaling, forward
 
 LOSSES = ("hamming", "lrap", "micro_f1")
 
@@ -37,7 +38,7 @@ def quick(**settings):
         "embedding_dim": 20,
         "random_state": 0,
     }
-    return CLMLClassifier(**{**defaults, **settings})
+    return CLMLClassifier(**nested({**defaults, **settings}))
 
 
 @pytest.fixture(scope="module")
@@ -445,8 +446,12 @@ def test_paper_settings():
     assert PAPER_SETTINGS.keys() <= CLMLClassifier().get_params().keys()
     assert not PAPER_SETTINGS.keys() & {"random_state", "n_jobs", "verbose"}
     assert PAPER_SETTINGS["max_epochs"] == 750
-    assert PAPER_SETTINGS["embedding_dim"] == 20
-    assert PAPER_SETTINGS["ties"] is None
+    assert PAPER_SETTINGS["network"] == PaperNetwork(embedding_dim=20)
+    search = CMA(population_size=None, ties=None, lebesgue="exact")
+    assert PAPER_SETTINGS["search"] == search
+    clf = CLMLClassifier(**PAPER_SETTINGS).set_params(search__sigma0=2.0)
+    assert clf.search.sigma0 == 2.0
+    assert PAPER_SETTINGS["search"] == search
 
 
 # How a run ends
@@ -560,7 +565,7 @@ def test_pipeline_search_and_routing(small_data):
     X, Y = small_data
     search = GridSearchCV(
         make_pipeline(MinMaxScaler(), quick(max_epochs=5)),
-        {"clmlclassifier__embedding_dim": [3, 6]},
+        {"clmlclassifier__network__embedding_dim": [3, 6]},
         cv=2,
     ).fit(X, Y)
     assert search.best_estimator_.predict(X).shape == Y.shape
@@ -609,12 +614,15 @@ Y_OK = np.tile([[1, 0, 1], [0, 1, 0]], (5, 1))
         ({}, X_OK[:0], Y_OK[:0], "0 sample"),
         ({}, X_OK[:, :0], Y_OK, "0 feature"),
         ({}, X_OK[:1], Y_OK[:1], "at least 2 rows.*n_samples=1"),
-        ({"embedding_dim": 1}, X_OK, Y_OK, r"'embedding_dim'.*\[2, inf\)"),
-        ({"n_layers": 0}, X_OK, Y_OK, "'n_layers'"),
+        ({"embedding_dim": 1}, X_OK, Y_OK, "embedding_dim .* at least 2, got 1"),
+        ({"n_layers": 0}, X_OK, Y_OK, "n_layers .* at least 1, got 0"),
+        ({"n_layers": True}, X_OK, Y_OK, "n_layers .* at least 1, got True"),
+        ({"dropout": 1.0}, X_OK, Y_OK, r"dropout .* in \[0, 1\), got 1.0"),
+        ({"standardize": "no"}, X_OK, Y_OK, "standardize .* a bool, got 'no'"),
         ({"max_epochs": 0}, X_OK, Y_OK, "'max_epochs'"),
         ({"max_epochs": 1.5}, X_OK, Y_OK, "'max_epochs'"),
-        ({"population_size": 1}, X_OK, Y_OK, "'population_size'"),
-        ({"sigma0": 0.0}, X_OK, Y_OK, "'sigma0'"),
+        ({"population_size": 1}, X_OK, Y_OK, "'population_size' parameter of CMA"),
+        ({"sigma0": 0.0}, X_OK, Y_OK, r"'sigma0'.*\(0.0, inf\). Got 0.0"),
         ({"validation_fraction": 1.0}, X_OK, Y_OK, "'validation_fraction'"),
         ({"validation_fraction": -0.1}, X_OK, Y_OK, "'validation_fraction'"),
         ({"patience": 0}, X_OK, Y_OK, "'patience'"),
@@ -676,7 +684,8 @@ def test_unknown_class_among_validation_rows():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"embedding_dim": 5}, "embedding_dim=20, got embedding_dim=5"),
+        ({"network__embedding_dim": 5}, r"got network=PaperNetwork\(embedding_dim=5"),
+        ({"search__sigma0": 2.0}, r"search=CMA\(\), got search=CMA\(sigma0=2.0\)"),
         ({"losses": ("hamming", "lrap")}, "got losses="),
     ],
 )
@@ -822,20 +831,22 @@ def test_losses_as_one_string():
         {},
         {"covariance": "separable"},
         {"covariance": "full", "embedding_dim": 3},
-        {"search": "rank_gradient", "population_size": 20},
         {"evolve": "last", "init": "surrogate"},
         {"n_members": 2},
+        {"search": "rank_gradient", "population_size": 20},
     ],
     ids=str,
 )
 def test_populations_in_pytorch(settings):
     X, Y = make_multilabel_classification(80, 6, n_classes=3, random_state=0)
-    settings = {**PAPER_SETTINGS, "max_epochs": 4, **settings, "random_state": 0}
+    settings = {"search": "cma", "n_members": 1, "max_epochs": 4, **settings}
+    full = settings.get("covariance") == "full"
+    settings = nested({**settings, "random_state": 0})
     clf = CLMLClassifier(**settings, engine="torch").fit(X, Y)
     twin = CLMLClassifier(**settings, engine="torch", device="cpu").fit(X, Y)
     assert np.array_equal(clf.theta_, twin.theta_)
     assert clf.predict(X).shape == Y.shape
-    if settings["covariance"] == "full":  # drawn on the host in either case
+    if full:  # drawn on the host in either case
         on_cpu = CLMLClassifier(**settings).fit(X, Y)
         np.testing.assert_allclose(clf.theta_, on_cpu.theta_, atol=1e-6)
 
@@ -851,7 +862,8 @@ def test_engine_and_device_must_agree():
 def test_a_device_without_use_is_not_silent(monkeypatch):
     X, Y = make_multilabel_classification(40, 5, n_classes=3, random_state=0)
     monkeypatch.setattr(clml._classifier, "find_device", lambda name: name)
-    clf = CLMLClassifier(max_epochs=2, n_members=2, device="cuda", random_state=0)
+    small = {"network": "paper", "max_epochs": 2, "n_members": 2}
+    clf = CLMLClassifier(**small, device="cuda", random_state=0)
     with pytest.warns(UserWarning, match="trained on the CPU"):
         clf.fit(X, Y)
     with pytest.raises(ValueError, match="engine='numpy' computes on the CPU"):

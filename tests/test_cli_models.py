@@ -8,13 +8,16 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from sklearn.base import clone
 
-from clml import CLMLClassifier
+from clml import CMA, PAPER_SETTINGS, CLMLClassifier
 from clml._commands import _models, _train
 from clml.baselines import MLkNNClassifier
 from clml.cli import main
 from clml.datasets import read_csv
+from clml.encoding import Bins, Robust
 from clml.losses import loss_values
+from clml.network import PaperNetwork, WideNetwork
 from clml.persistence import load, save
 
 # One evolved network: what takes the least time.
@@ -104,12 +107,34 @@ def test_train_takes_the_settings_of_the_paper(folder, tmp_path):
     where = tmp_path / "m.clml"
     run(
         *("train", folder / "train.csv", "--labels", "y_rain,y_wind", "-o", where),
-        *("--paper", "--epochs", "2", "--set", "ties=depth"),
+        *("--paper", "--epochs", "2", "--set", "search.ties=depth"),
     )
     model = load(where)
-    settings = model.get_params()
-    assert (settings["search"], settings["n_members"]) == ("cma", 1)
-    assert (settings["ties"], model.n_epochs_) == ("depth", 2)
+    assert model.search == clone(PAPER_SETTINGS["search"]).set_params(ties="depth")
+    assert model.network == PAPER_SETTINGS["network"]
+    assert PAPER_SETTINGS["search"].ties is None
+    assert (model.n_members, model.n_epochs_) == (1, 2)
+
+
+def test_settings_of_searches_networks_and_encodings(folder, tmp_path):
+    where = tmp_path / "m.clml"
+    train = ("train", folder / "train.csv", "--labels", "y_rain,y_wind", "-o", where)
+    run(
+        *(*train, *QUICK, "--set", "search.sigma0=0.5", "--set", "network=paper"),
+        *("--set", "network.embedding_dim=3", "--set", "search.population_size=none"),
+    )
+    model = load(where)
+    assert model.search == CMA(sigma0=0.5, population_size=None)
+    assert model.network == PaperNetwork(embedding_dim=3)
+    run(
+        *(*train, "--force", "--epochs", "1", "--set", "n_members=2"),
+        *("--set", "network={'kind': 'wide', 'hidden': [4]}"),
+        *("--set", "encoding=[{'kind': 'bins', 'n_bins': 3}, {'kind': 'robust'}]"),
+        *("--set", "network__dropout=0.1"),
+    )
+    model = load(where)
+    assert model.network == WideNetwork([4], dropout=0.1)
+    assert model.encoding == [Bins(3), Robust()]
 
 
 WRONG_TRAINING = [
@@ -117,6 +142,14 @@ WRONG_TRAINING = [
     (["--labels", "y_*", "--losses", "haming"], "Did you mean 'hamming'"),
     (["--labels", "y_*", "--set", "n_member=2"], "Did you mean 'n_members'"),
     (["--labels", "y_*", "--set", "n_members"], "expected NAME=VALUE"),
+    (["--labels", "y_*", "--set", "sigma0=2"], "sigma0 is a parameter of searches"),
+    (["--labels", "y_*", "--set", "search.sigma0=2"], "search='auto' has no param"),
+    (["--labels", "y_*", "--set", "search={'kind': 'swarm'}"], "kind must be one of"),
+    (
+        ["--labels", "y_*", "--set", "search=cma", "--set", "search.depth=2"],
+        "CMA has no parameter 'depth'",
+    ),
+    (["--labels", "y_*", "--set", "encoding.n_bins=2"], "encoding='auto' has no par"),
     (["--labels", "y_*", "--set", "max_epochs=3"], "option of its own, --epochs"),
     (["--labels", "5"], "cannot hold 5 labels"),
     (["--labels", "0"], "--labels"),
@@ -158,8 +191,37 @@ def test_data_that_are_not_there(tmp_path):
 def test_missing_values_are_named(folder, tmp_path):
     rows = [{**row, "heat": ""} if n == 3 else row for n, row in enumerate(weather())]
     path = write(tmp_path / "gaps.csv", COLUMNS, rows)
-    result = run("train", path, "--labels", "y_*", "-o", tmp_path / "m", code=1)
+    given = ["train", path, "--labels", "y_*", "--set", "network=paper"]
+    result = run(*given, "-o", tmp_path / "m", code=1)
     assert "values are missing (1, in the columns ['heat'])" in result.stderr
+    assert "--set network=wide" in result.stderr
+
+
+def test_wide_networks_take_missing_values(tmp_path):
+    rows = [{**row, "heat": ""} if n % 3 else row for n, row in enumerate(weather())]
+    path, model = write(tmp_path / "gaps.csv", COLUMNS, rows), tmp_path / "m.clml"
+    settings = ["--set", "n_members=2", "--epochs", "2"]
+    run("train", path, "--labels", "y_*", "-o", model, *settings)
+    assert len(table(run("predict", model, path).stdout)[1]) == 60
+    assert "60 rows" in run("evaluate", model, path).stdout
+
+
+def test_losses_that_were_given_as_code_are_not_evaluated(tmp_path, small_data):
+    def own(Y, scores):
+        return float(((scores > 0) != Y).mean())
+
+    X, Y = small_data
+    losses = ("lrap", own)
+    clf = CLMLClassifier(losses, n_members=2, max_epochs=1, shrinkage=0.5).fit(X, Y)
+    clf.save(tmp_path / "m.clml")
+    columns = [f"x{i}" for i in range(8)] + [f"label{k}" for k in range(4)]
+    rows = [dict(zip(columns, row, strict=True)) for row in np.hstack([X, Y]).tolist()]
+    data = write(tmp_path / "rows.csv", columns, rows)
+    result = run("evaluate", tmp_path / "m.clml", data, "--labels", "label*")
+    assert "Left out: own, which the model was given as code." in result.stderr
+    assert "lrap" in result.stdout
+    assert "own" not in result.stdout
+    assert "own" in run("front", tmp_path / "m.clml").stdout
 
 
 def test_an_existing_model_is_kept(folder, tmp_path):

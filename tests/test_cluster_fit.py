@@ -128,7 +128,6 @@ def test_the_bits_of_one_process(small_data, client, given):
         {"covariance": "cma"},
         {"search": "rank_gradient", "epoch_rows": 0.5, "n_jobs": 2},
         {"init": "surrogate", "evolve": "last"},
-        {"engine": "torch"},
     ],
     ids=lambda settings: ", ".join(map(str, settings.values())),
 )

@@ -18,11 +18,13 @@ from sklearn.model_selection import GridSearchCV, cross_validate
 
 from clml import CLMLClassifier, LebesgueTunedClassifier, dask_predict
 from clml import _cluster_members as cluster_members
-from clml._ascent import AscentPlan, Climber, NetworkRows
+from clml._ascent import Climber
 from clml._cluster_members import ClusterEpochs
 from clml._members import AscendingMembers, EvolvedMembers, left_out
 from clml._search import EpochRows, Fitness
 from clml._starts import LastLayer, n_before_last
+from clml._steps import AscentPlan
+from clml._training_rows import NetworkRows
 from clml.baselines import GaussianNBRelevance
 from clml.engine import NumpyEngine
 from clml.evolution import RankGradient, RankOneCMA
@@ -371,6 +373,22 @@ def test_losses_that_cannot_travel_are_told_and_no_row(
     assert "array" not in "".join(capfd.readouterr())
 
 
+def test_functions_that_only_judge_need_not_travel(small_data, client):
+    lock = threading.Lock()
+
+    def judging(Y, scores):
+        with lock:
+            return float(((scores > 0) != Y).mean())
+
+    settings = {"n_members": 2, "max_epochs": 2, "shrinkage": 0.5, "random_state": 0}
+    here, there = (
+        CLMLClassifier(("lrap", judging), client=where, **settings).fit(*small_data)
+        for where in (None, client)
+    )
+    assert_array_equal(here.theta_, there.theta_)
+    assert_array_equal(here.front_.losses, there.front_.losses)
+
+
 def test_epochs_show_no_rows(task):
     """Whoever prints them in a log, such as a worker of dask."""
     for kind in ("ascending", "evolved"):
@@ -419,7 +437,7 @@ def test_a_grid_search(small_data, client, mean_score):
     learner = LebesgueTunedClassifier(
         GaussianNBRelevance(), cv=2, max_epochs=5, random_state=0
     )
-    grid = {"transform": ["bias", "affine"]}
+    grid = {"mapping": ["bias", "affine"]}
     here = GridSearchCV(learner, grid, cv=2, scoring=mean_score).fit(X, Y)
     there = GridSearchCV(learner, grid, cv=2, scoring=mean_score, n_jobs=2)
     with joblib.parallel_config("dask"):

@@ -11,6 +11,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import has_fit_parameter
 
 from clml import (
+    CMA,
+    Ascent,
     CLMLClassifier,
     LebesgueStackingClassifier,
     LebesgueTunedClassifier,
@@ -24,17 +26,24 @@ from clml.baselines import (
     MLkNNClassifier,
     MLPRelevanceClassifier,
 )
-from clml.network import WideNetwork
+from clml.network import PaperNetwork, WideNetwork
 
 # Each with what makes it quick enough for a hundred fits on tiny data.
 ESTIMATORS = [
-    CLMLClassifier(max_epochs=30, random_state=0),
+    CLMLClassifier(network=PaperNetwork(), max_epochs=30, random_state=0),
     CLMLClassifier(
         network=WideNetwork((32,)),
         n_members=5,
-        learning_rate=0.01,
+        search=Ascent(learning_rate=0.01),
         shrinkage=0.5,
         max_epochs=30,
+        random_state=0,
+    ),
+    CLMLClassifier(
+        search=CMA(population_size=16),
+        network=PaperNetwork(embedding_dim=8),
+        n_members=1,
+        max_epochs=60,
         random_state=0,
     ),
     GaussianNBRelevance(),
@@ -70,6 +79,9 @@ ESTIMATORS = [
     ),
 ]
 
+# Learners look at rows themselves: what they refuse is theirs to say.
+TAKE_WHAT_LEARNERS_TAKE = (LebesgueTunedClassifier, LebesgueStackingClassifier)
+
 SPLITS = "an internal split into validation rows or folds is not weight-equivalent"
 
 
@@ -89,6 +101,13 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
+def encodes(estimator):
+    """Whether it reads columns by encodings."""
+    given = estimator.get_params(deep=False)
+    ascends = given.get("search") == "auto" or isinstance(given.get("search"), Ascent)
+    return ascends and not isinstance(given["network"], PaperNetwork)
+
+
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_tags(estimator):
     tags = estimator.__sklearn_tags__()
@@ -99,7 +118,9 @@ def test_tags(estimator):
     assert tags.classifier_tags.multi_label
     assert not tags.classifier_tags.multi_class
     assert tags.input_tags.sparse
-    # None of the tags that take checks away.
+    # Of the tags that take checks away one alone, whose check is among ours.
+    if not isinstance(estimator, TAKE_WHAT_LEARNERS_TAKE):
+        assert tags.input_tags.allow_nan == encodes(estimator)
     assert not tags.no_validation
     assert not tags._skip_test
     assert not tags.non_deterministic
@@ -139,7 +160,7 @@ def check_label_never_positive(estimator, X, Y):
 def check_sparse_equals_dense(estimator, X, Y):
     X = np.where(X > 4, X, 0.0)
     dense = clone(estimator).fit(X, Y)
-    if estimator.get_params(deep=False).get("network") is not None:
+    if encodes(estimator):
         # Sparse rows are encoded without centring: another model, which takes both.
         dense = clone(estimator).fit(sp.csr_array(X), Y)
     for kind in (sp.csr_matrix, sp.csr_array, sp.csc_matrix, sp.coo_array):
@@ -212,6 +233,25 @@ def check_classes_of_another_coding(estimator, X, Y):
             clone(estimator).fit(X, y, X_val=X, y_val=Y[:, 0])
 
 
+def check_infinity_and_missing_values(estimator, X, Y):
+    """Infinity is refused by all, a missing value by those that do not take any."""
+    fitted = clone(estimator).fit(X, Y)
+    for value in (np.nan, np.inf, -np.inf):
+        bad = X.copy()
+        bad[5, 1] = value
+        if np.isnan(value) and estimator.__sklearn_tags__().input_tags.allow_nan:
+            assert np.isfinite(clone(estimator).fit(bad, Y).predict_proba(bad)).all()
+            assert np.isfinite(fitted.predict_proba(bad)).all()
+            continue
+        if isinstance(estimator, TAKE_WHAT_LEARNERS_TAKE):
+            continue
+        for form in (np.asarray, sp.csr_array):
+            with pytest.raises(ValueError, match=r"NaN|inf"):
+                clone(estimator).fit(form(bad), Y)
+            with pytest.raises(ValueError, match=r"NaN|inf"):
+                fitted.predict(form(bad))
+
+
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize(
     "check",
@@ -225,6 +265,7 @@ def check_classes_of_another_coding(estimator, X, Y):
         check_lists_of_labels,
         check_names_of_labels,
         check_classes_of_another_coding,
+        check_infinity_and_missing_values,
     ],
 )
 def test_our_checks(estimator, check, small_data):

@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 import scipy
 import scipy.sparse as sp
+from nested_settings import nested
 from threadpoolctl import threadpool_info
 
 from clml import PAPER_SETTINGS, CLMLClassifier
@@ -87,7 +88,7 @@ def outcome(name):
     """Return what a fit gives: digests of all bits, and its first losses to read."""
     settings, kind = CASES[name]
     given, X = rows(kind)
-    clf = CLMLClassifier(**settings, random_state=7).fit(**given)
+    clf = CLMLClassifier(**nested(settings), random_state=7).fit(**given)
     history = clf.history_
     seen = "train" if "incumbent_train" in history else "validation"
     return {

@@ -7,13 +7,14 @@ import time
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from nested_settings import nested
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.datasets import make_multilabel_classification
 
 import clml._recipe
 import clml.engine._numpy
-from clml import CLMLClassifier, _member_fit
+from clml import CMA, CLMLClassifier, _member_fit
 from clml._ascent import Climber
 from clml._calibration import fit_temperatures
 from clml._map_search import EvolvedMap
@@ -35,6 +36,7 @@ LOSSES = ("hamming", "lrap", "micro_f1")
 KINDS = ("ascent", "cma", "rank_gradient")
 
 each_search = pytest.mark.parametrize("search", KINDS)
+each_population = pytest.mark.parametrize("search", ["cma", "rank_gradient"])
 each_size = pytest.mark.parametrize("n_members", [1, 4])
 constant_labels = pytest.mark.filterwarnings("ignore:.*labels are constant")
 
@@ -45,16 +47,13 @@ def short_search_for_maps(monkeypatch):
 
 
 def quick(search="ascent", n_members=4, **settings):
-    defaults = {
-        "embedding_dim": 4,
-        "max_epochs": 4,
-        "population_size": 6,
-        "shrinkage": 1.0,
-        "random_state": 0,
-    }
-    return CLMLClassifier(
-        search=search, n_members=n_members, **{**defaults, **settings}
-    )
+    given = {"search": search, "n_members": n_members, "random_state": 0}
+    given |= {"embedding_dim": 4, "max_epochs": 4}
+    if search in ("cma", "rank_gradient"):
+        given["population_size"] = 6
+    if has_maps(search, n_members):
+        given["shrinkage"] = 1.0
+    return CLMLClassifier(**nested(given | settings))
 
 
 def assert_same_model(a, b):
@@ -69,7 +68,7 @@ def assert_same_model(a, b):
 
 def has_maps(search, n_members):
     """Whether the front holds maps of outputs, not weights of networks."""
-    return search == "ascent" or n_members > 1
+    return search in ("auto", "ascent") or n_members > 1
 
 
 # What fit leaves
@@ -264,7 +263,8 @@ def test_fit_starts_anew(small_data, search, n_members):
 
 def test_attributes_of_members_go_with_them(small_data):
     clf = quick().fit(*small_data)
-    clf.set_params(search="cma", n_members=1).fit(*small_data)
+    clf.set_params(search=CMA(population_size=6), n_members=1, shrinkage="auto")
+    clf.fit(*small_data)
     assert not hasattr(clf, "networks_")
     assert clf.population_size_ == 6
     assert clf.select("hamming").theta_.ndim == 1
@@ -312,7 +312,7 @@ def test_validation_rows_judge(small_data, search, n_members):
 @each_search
 def test_without_rows_that_judge_the_mean_predicts(small_data, search):
     X, Y = small_data
-    clf = quick(search, 1, validation_fraction=0, incumbent="lrap").fit(X, Y)
+    clf = quick(search, 1, validation_fraction=0).fit(X, Y)
     assert clf.incumbent_ == "mean"
     for member, losses in enumerate(clf.front_.losses):
         scores = clf.select(member).decision_function(X)
@@ -325,7 +325,8 @@ def test_without_rows_that_judge_the_mean_predicts(small_data, search):
 @constant_labels
 def test_few_rows(small_data, search, n_members, n):
     X, Y = small_data
-    clf = quick(search, n_members, validation_fraction=0, max_epochs=2)
+    all_rows = {"validation_fraction": 0} if n_members == 1 else {}
+    clf = quick(search, n_members, max_epochs=2, **all_rows)
     clf.fit(X[:n], Y[:n])
     assert np.isfinite(clf.decision_function(X)).all()
     assert np.isfinite(clf.front_.losses).all()
@@ -348,7 +349,9 @@ def test_sparse_equals_dense(small_data, search, n_members):
     models = []
     for form in (np.asarray, sp.csr_matrix, sp.csr_array):
         # One epoch, no map: whole runs part ways where rounding decides.
-        clf = quick(search, n_members, max_epochs=1, shrinkage=0.0, calibrate=False)
+        clf = quick(search, n_members, max_epochs=1, calibrate=False)
+        if has_maps(search, n_members):
+            clf.set_params(shrinkage=0.0)
         models.append(clf.fit(form(X), Y).decision_function(form(X)))
     for scores in models[1:]:
         assert_allclose(scores, models[0], rtol=0.02, atol=0.02)
@@ -417,47 +420,54 @@ class OwnStatistic(Loss):
 
 @each_size
 @pytest.mark.parametrize("loss", [miss_rate, OwnStatistic])
-def test_losses_without_credit_are_evolved(small_data, loss, n_members):
+def test_losses_without_gradients_judge_and_map(small_data, loss, n_members):
+    """Members are trained as if they were not there; the front knows them."""
     losses = ("hamming", loss)
-    auto = quick("auto", n_members, losses=losses).fit(*small_data)
-    assert_same_model(auto, quick("cma", n_members, losses=losses).fit(*small_data))
-    with pytest.raises(ValueError, match=r"search='ascent' needs losses .* row stat"):
-        quick("ascent", n_members, losses=losses).fit(*small_data)
+    clf = quick("auto", n_members, losses=losses).fit(*small_data)
+    assert_same_model(clf, quick("ascent", n_members, losses=losses).fit(*small_data))
+    without = quick("ascent", n_members, losses=("hamming",)).fit(*small_data)
+    for name in ("incumbent_train", "incumbent_validation", "mean_validation"):
+        assert_array_equal(clf.history_[name][:, :1], without.history_[name])
+        assert np.isfinite(clf.history_[name]).all()
+    assert_array_equal(
+        clf.history_["mean_train"][:, :1], without.history_["mean_train"]
+    )
+    assert np.isnan(clf.history_["mean_train"][:, 1]).all()
+    assert_array_equal(clf.history_["undefined"], 0)
+    name = get_loss(loss).name
+    assert clf.front_.loss_names == ("hamming", name)
+    best = clf.select(name)
+    assert clf.front_.losses[best.incumbent_, 1] == clf.front_.losses[:, 1].min()
+    chosen = quick("auto", n_members, losses=losses, incumbent=name).fit(*small_data)
+    assert_array_equal(chosen.theta_, best.theta_)
 
 
 def test_auto_ascends_where_it_can(small_data):
     assert_same_model(quick("auto").fit(*small_data), quick().fit(*small_data))
 
 
-def test_auto_follows_a_gradient_for_many_weights(small_data, monkeypatch):
-    monkeypatch.setattr("clml._classifier.MANY_WEIGHTS", 50)
-    losses = ("hamming", miss_rate)
-    assert_same_model(
-        quick("auto", losses=losses).fit(*small_data),
-        quick("rank_gradient", losses=losses).fit(*small_data),
-    )
-
-
-def test_a_loss_that_is_undefined_at_times(small_data):
+@pytest.mark.parametrize("search", ["ascent", "cma"])
+def test_a_loss_that_is_undefined_at_times(small_data, search):
     calls = []
 
     def sometimes_undefined(Y, scores):
         calls.append(None)
         return np.nan if len(calls) % 3 == 0 else miss_rate(Y, scores)
 
-    clf = quick("cma", losses=("hamming", sometimes_undefined))
+    clf = quick(search, losses=("hamming", sometimes_undefined))
     with pytest.warns(UserWarning, match="'sometimes_undefined' was NaN or infinite"):
         clf.fit(*small_data)
     assert np.isfinite(clf.front_.losses).all()
     assert clf.history_["undefined"].sum(axis=0)[1] > 0
 
 
-def test_losses_that_are_never_defined_are_an_error(small_data):
+@pytest.mark.parametrize("search", ["ascent", "cma"])
+def test_losses_that_are_never_defined_are_an_error(small_data, search):
     def undefined(Y, scores):
         return np.nan
 
-    with pytest.raises(ValueError, match="No candidate of the first epoch"):
-        quick("cma", losses=("hamming", undefined)).fit(*small_data)
+    with pytest.raises(ValueError, match=r"first epoch .*Undefined: \['undefined'\]"):
+        quick(search, losses=("hamming", undefined)).fit(*small_data)
 
 
 # Starts, and what is trained
@@ -467,8 +477,6 @@ def test_losses_that_are_never_defined_are_an_error(small_data):
 @each_size
 @pytest.mark.parametrize("losses", [LOSSES, ("hamming", miss_rate)], ids=["row", "any"])
 def test_a_surrogate_start(small_data, search, n_members, losses):
-    if search == "ascent" and miss_rate in losses:
-        pytest.skip("refused")
     X, Y = small_data
     settings = {"losses": losses, "max_epochs": 6}
     clf = quick(search, n_members, init="surrogate", **settings).fit(X, Y)
@@ -487,7 +495,7 @@ def test_a_surrogate_start_knows_something(small_data):
     assert known < guessed
 
 
-@each_search
+@each_population
 @each_size
 def test_only_the_output_layer_is_evolved(small_data, search, n_members):
     X, Y = small_data
@@ -500,13 +508,9 @@ def test_only_the_output_layer_is_evolved(small_data, search, n_members):
     assert np.ptp(models[1].history_["incumbent_train"], axis=0).any()
     if n_members > 1:  # members start apart
         assert (networks[0][0, :before] != networks[0][1, :before]).any()
-    if search == "ascent":
-        seeds = np.random.SeedSequence([*models[0]._seed, 1]).spawn(n_members)
-        starts = [Climber.start(models[0].layout_, seed).theta for seed in seeds]
-        assert_array_equal(networks[0][:, :before], np.array(starts)[:, :before])
 
 
-@each_search
+@each_population
 def test_the_output_layer_after_a_surrogate(small_data, search):
     X, Y = small_data
     settings = {"evolve": "last", "max_epochs": 10}
@@ -528,7 +532,8 @@ def test_the_output_layer_after_a_surrogate(small_data, search):
         {"smoothing": 2.0},
         {"shrinkage": 0.0},
         {"shrinkage": "auto"},
-        {"ties": None},
+        {"weight_decay": 0.1},
+        {"ties": None, "search": "cma"},
         {"standardize": False},
         {"max_front": 4},
         {"population_size": None, "search": "rank_gradient"},
@@ -556,6 +561,7 @@ def test_settings_of_the_ascent_change_it(small_data):
         {"batch_size": 5},
         {"learning_rate": 0.1},
         {"smoothing": 2.0},
+        {"weight_decay": 0.1},
     ):
         other = quick(**settings).fit(*small_data)
         assert (other.networks_ != plain.networks_).any(), settings
@@ -636,18 +642,34 @@ def test_a_surrogate_start_is_not_repeated(small_data, monkeypatch):
     ("change", "message"),
     [
         ({"n_members": 3}, "n_members=4, got n_members=3"),
-        ({"search": "cma"}, "search='ascent', got search='cma'"),
-        ({"init": "surrogate"}, "got init='surrogate'"),
-        ({"evolve": "last"}, "got evolve='last'"),
+        ({"search": "cma"}, r"search=Ascent\(\), got search=CMA\(\)"),
+        ({"search__init": "surrogate"}, r"got search=Ascent\(init='surrogate'\)"),
         ({"losses": ("hamming", "lrap")}, "got losses="),
-        ({"embedding_dim": 5}, "embedding_dim=4, got embedding_dim=5"),
+        ({"network__embedding_dim": 5}, r"got network=PaperNetwork\(embedding_dim=5"),
     ],
-    ids=range(6),
+    ids=range(5),
 )
 def test_warm_start_refuses_another_search(small_data, change, message):
     clf = quick(warm_start=True, max_epochs=1).fit(*small_data)
     with pytest.raises(ValueError, match=message):
         clf.set_params(**change).fit(*small_data)
+
+
+def test_a_warm_start_may_go_on_with_other_steps(small_data):
+    """What an ascent reads at each step is no matter of how it began."""
+    clf = quick(warm_start=True, max_epochs=1).fit(*small_data)
+    clf.set_params(search__learning_rate=0.05, network__dropout=0.2).fit(*small_data)
+    same = quick(warm_start=True, max_epochs=1).fit(*small_data).fit(*small_data)
+    assert clf.n_epochs_ == 2
+    assert clf.history_["sigma"][1] == 0.05
+    assert (clf.networks_ != same.networks_).any()
+
+
+@each_population
+def test_a_warm_start_of_a_population_goes_on_as_it_began(small_data, search):
+    clf = quick(search, warm_start=True, max_epochs=1).fit(*small_data)
+    with pytest.raises(ValueError, match="warm_start continues a search with search="):
+        clf.set_params(search__epoch_rows=0.5).fit(*small_data)
 
 
 def test_a_warm_start_keeps_its_members(small_data, monkeypatch):
@@ -779,7 +801,7 @@ def test_what_can_be_separated_is_learnt(init, n_members):
 
 
 def test_members_know_more_than_one():
-    """Held-out rows of three noisy problems: each loss is smaller by a twentieth."""
+    """Held-out rows of three noisy problems: each loss is smaller."""
     ratios = []
     for seed in range(3):
         X, Y = make_multilabel_classification(
@@ -795,7 +817,8 @@ def test_members_know_more_than_one():
             for n in (8, 1)
         ]
         ratios.append(losses[0] / losses[1])
-    assert (np.mean(ratios, axis=0) < 0.95).all()
+    assert (np.mean(ratios, axis=0) < 0.98).all()
+    assert np.mean(ratios) < 0.9
 
 
 # The pieces
@@ -875,19 +898,23 @@ def test_an_interrupt_while_judging_costs_no_epoch(search, small_data, monkeypat
         )
 
 
-def test_functions_as_losses_have_one_network_by_default(small_data):
+def test_functions_of_populations_have_one_network_by_default(small_data):
     X, Y = small_data
 
     def misses(Y, scores):
         return float((Y != (scores > 0)).mean())
 
-    clf = CLMLClassifier(("lrap", misses), max_epochs=1, random_state=0).fit(X, Y)
-    assert clf.theta_.ndim == 1
-    assert not hasattr(clf, "networks_")
+    settings = {"losses": ("lrap", misses), "max_epochs": 1, "random_state": 0}
+    evolved = CLMLClassifier(search="cma", **settings).fit(X, Y)
+    assert evolved.theta_.ndim == 1
+    assert not hasattr(evolved, "networks_")
+    narrow = CLMLClassifier(network="paper", **settings).fit(X, Y)
+    assert len(narrow.networks_) == 16
 
 
-@pytest.mark.parametrize("settings", [{}, {"search": "cma"}, {"n_members": 1}])
-def test_archived_references_are_for_one_evolved_network(settings, small_data):
-    clf = CLMLClassifier(reference="archive", max_epochs=1, **settings)
+@pytest.mark.parametrize("n_members", [None, 2])
+def test_archived_references_are_for_one_evolved_network(n_members, small_data):
+    search = CMA(reference="archive")
+    clf = CLMLClassifier(search=search, max_epochs=1, n_members=n_members)
     with pytest.raises(ValueError, match="reference='archive' is for one network"):
         clf.fit(*small_data)

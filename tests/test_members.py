@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from clml import _members
-from clml._ascent import AscentPlan, Climber, NetworkRows
+from clml._ascent import Climber
 from clml._members import (
     AscendingMembers,
     EvolvedMembers,
@@ -24,6 +24,8 @@ from clml._members import (
 )
 from clml._search import EpochRows, Fitness
 from clml._starts import LastLayer, n_before_last
+from clml._steps import AscentPlan
+from clml._training_rows import NetworkRows
 from clml.engine import NumpyEngine
 from clml.evolution import RankGradient, RankOneCMA
 from clml.losses import LossSet, RowTargets, get_losses, loss_values

@@ -6,6 +6,7 @@ import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from nested_settings import nested
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import LogisticRegression
 from sklearn.multioutput import MultiOutputClassifier
@@ -33,7 +34,8 @@ def short_searches_of_maps(monkeypatch):
 def quick(search, n_members=1, **settings):
     """Return a classifier that is fitted in a moment."""
     settings = {"max_epochs": 2, "embedding_dim": 4, "random_state": 0} | settings
-    return CLMLClassifier(search=search, n_members=n_members, **settings)
+    settings |= {"search": search, "n_members": n_members}
+    return CLMLClassifier(**nested(settings))
 
 
 # Features of all sizes, made of ordinary ones, and what fit says of them without

@@ -156,6 +156,7 @@ ARROWS = {
         "_scale_columns",
         "_scores",
         "_version",
+        "_written_values",
         "datasets",
         "lebesgue",
         "losses",
@@ -175,6 +176,7 @@ ARROWS = {
         "_version",
         "network",
         "encoding",
+        "losses",
     },
     "plots": {"_atomic", "_names", "_paths", "experiments"},
     "report": {

@@ -242,7 +242,7 @@ def test_rows_of_an_epoch_are_drawn_in_each_partition(small_data):
     # 24 of 48 rows, twice, of four labels.
     in_cells = some.history_["mean_train"][:, 0] * (48 * 4)
     np.testing.assert_allclose(in_cells, np.round(in_cells), atol=1e-9)
-    everything = clf.set_params(epoch_rows=1.0).fit(cut(small_data, [60, 60]))
+    everything = clf.set_params(search__epoch_rows=1.0).fit(cut(small_data, [60, 60]))
     assert (everything.history_["mean_train"] != some.history_["mean_train"]).any()
 
 
@@ -262,8 +262,7 @@ def test_few_rows_judge_where_few_are_looked_at(small_data, monkeypatch):
 
 
 def test_many_weights_choose_the_rank_gradient(small_data, monkeypatch):
-    settings = {"search": "auto", "n_members": None, "embedding_dim": None}
-    clf = make(**settings, population_size="auto", max_epochs=1)
+    clf = make(search="auto", n_members=None, embedding_dim=None, max_epochs=1)
     rows = cut(small_data, [60, 60])
     few = clone(clf).fit(rows)
     assert few.population_size_ == 64

@@ -48,7 +48,7 @@ def out_of_fold(small_data):
 
 def test_average_is_that_of_commensurate_logits(small_data, out_of_fold):
     X, Y = small_data
-    clf = make_stacking(transform="average").fit(X, Y)
+    clf = make_stacking(mapping="average").fit(X, Y)
     targets = RowTargets.from_indicator(Y)
     mean = np.zeros(Y.shape)
     for m, (_, learner) in enumerate(make_learners()):
@@ -60,13 +60,13 @@ def test_average_is_that_of_commensurate_logits(small_data, out_of_fold):
     assert clf.incumbent_ == 0
 
 
-@pytest.mark.parametrize("transform", ["weights", "affine"])
+@pytest.mark.parametrize("mapping", ["weights", "affine"])
 @pytest.mark.parametrize("shrinkage", ["auto", 1.0])
 def test_front_holds_the_losses_of_out_of_fold_scores(
-    transform, shrinkage, small_data, out_of_fold
+    mapping, shrinkage, small_data, out_of_fold
 ):
     X, Y = small_data
-    clf = make_stacking(transform=transform, shrinkage=shrinkage).fit(X, Y)
+    clf = make_stacking(mapping=mapping, shrinkage=shrinkage).fit(X, Y)
     logits = np.stack([apply_map(t, out_of_fold) for t in clf.front_.theta])
     np.testing.assert_array_equal(clf.front_.losses, loss_values(Y, logits))
     assert clf.theta_.shape == (2 * 4 + 4,)
@@ -74,8 +74,8 @@ def test_front_holds_the_losses_of_out_of_fold_scores(
 
 def test_strength_0_is_the_shifted_average(small_data):
     X, Y = small_data
-    shifted = make_stacking(transform="affine", shrinkage=0, calibrate=False).fit(X, Y)
-    average = make_stacking(transform="average", calibrate=False).fit(X, Y)
+    shifted = make_stacking(mapping="affine", shrinkage=0, calibrate=False).fit(X, Y)
+    average = make_stacking(mapping="average", calibrate=False).fit(X, Y)
     np.testing.assert_allclose(
         shifted.decision_function(X), average.decision_function(X) + shifted.shift_
     )
@@ -233,7 +233,7 @@ def test_default_learners_need_torch(small_data, monkeypatch):
         ({"estimators": [("cv", GaussianNB())]}, ValueError, "conflict"),
         ({"estimators": [("a__b", GaussianNB())]}, ValueError, "must not contain __"),
         ({"estimators": None, "prefit": True}, ValueError, "prefit=True needs"),
-        ({"transform": "mixing"}, ValueError, "'transform' parameter"),
+        ({"mapping": "mixing"}, ValueError, "'mapping' parameter"),
     ],
 )
 def test_bad_parameters(changes, error, message, small_data):
@@ -257,5 +257,5 @@ def test_one_learner_is_tuned(small_data):
     """Alone, a learner keeps its decisions where nothing is better."""
     X, Y = small_data
     learner = OneVsRestClassifier(LogisticRegression(max_iter=1000))
-    clf = make_stacking([("one", learner)], transform="average").fit(X, Y)
+    clf = make_stacking([("one", learner)], mapping="average").fit(X, Y)
     np.testing.assert_array_equal(clf.predict(X), learner.fit(X, Y).predict(X))

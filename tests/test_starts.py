@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from clml._ascent import AscentPlan, Climber, NetworkRows
+from clml._ascent import Climber
 from clml._starts import LastLayer, n_before_last, pretrained
+from clml._steps import AscentPlan
+from clml._training_rows import NetworkRows
 from clml.losses import RowTargets, loss_values
 from clml.network import Layout, Scaling
 

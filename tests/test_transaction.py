@@ -16,6 +16,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import clml
 from clml import (
+    CMA,
     PAPER_SETTINGS,
     CLMLClassifier,
     LebesgueStackingClassifier,
@@ -34,16 +35,18 @@ from clml.baselines import (
 )
 from clml.evolution import FullCMA, RankGradient, RankOneCMA, SeparableCMA
 from clml.losses import Loss, list_losses, register_loss
+from clml.network import PaperNetwork
 from clml.persistence import load
 
 pd = pytest.importorskip("pandas")
 
-EVOLVED = {"n_members": 1, "search": "cma", "population_size": 4, "embedding_dim": 2}
+EVOLVED = {"n_members": 1, "search": CMA(population_size=4)}
+EVOLVED |= {"network": PaperNetwork(embedding_dim=2)}
 ESTIMATORS = {
     "members": CLMLClassifier(n_members=2, max_epochs=2, shrinkage=0.5, random_state=0),
     "paper": CLMLClassifier(**PAPER_SETTINGS | {"max_epochs": 2}, random_state=0),
     "evolved members": CLMLClassifier(
-        **EVOLVED | {"n_members": 2, "search": "rank_gradient"},
+        **EVOLVED | {"n_members": 2, "search": clml.RankGradient(population_size=4)},
         max_epochs=2,
         shrinkage=0.5,
         random_state=0,
@@ -267,7 +270,11 @@ def test_parameters_that_are_set_during_a_fit_stay():
 
 @pytest.mark.parametrize(
     "settings",
-    [EVOLVED, EVOLVED | {"search": "rank_gradient"}, EVOLVED | {"n_members": 2}],
+    [
+        EVOLVED,
+        EVOLVED | {"search": clml.RankGradient(population_size=4)},
+        EVOLVED | {"n_members": 2, "shrinkage": 0.5},
+    ],
     ids=["cma", "rank_gradient", "members"],
 )
 def test_a_warm_start_that_fails_goes_on_where_it_was(settings):
@@ -277,7 +284,7 @@ def test_a_warm_start_that_fails_goes_on_where_it_was(settings):
         clf = CLMLClassifier(
             ("hamming", failing_loss(None)), max_epochs=2, warm_start=True
         )
-        return clf.set_params(random_state=0, shrinkage=0.5, **settings).fit(X, Y)
+        return clf.set_params(random_state=0, **settings).fit(X, Y)
 
     untroubled = fresh().fit(X, Y)
     clf = fresh()

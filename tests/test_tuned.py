@@ -64,11 +64,11 @@ def fitted(small_data):
     return make_tuned(shrinkage=1.0, max_epochs=10).fit(*small_data)
 
 
-@pytest.mark.parametrize("transform", ["affine", "bias", "mixing", "thresholds"])
-def test_it_mends_decisions(transform, signs):
+@pytest.mark.parametrize("mapping", ["affine", "bias", "mixing", "thresholds"])
+def test_it_mends_decisions(mapping, signs):
     X, Y = signs
     clf = LebesgueTunedClassifier(
-        Cautious(), transform=transform, max_epochs=15, random_state=0
+        Cautious(), mapping=mapping, max_epochs=15, random_state=0
     ).fit(X, Y)
     before = loss_values(Y, Cautious().decision_function(X))
     after = loss_values(Y, clf.decision_function(X))
@@ -119,7 +119,7 @@ def test_attributes(fitted, small_data):
 
 
 def test_history_without_epochs_has_the_same_quantities(fitted, small_data):
-    empty = make_tuned(transform="thresholds").fit(*small_data)
+    empty = make_tuned(mapping="thresholds").fit(*small_data)
     assert set(empty.history_) == set(fitted.history_)
     for name, values in fitted.history_.items():
         assert empty.history_[name].shape == (0, *values.shape[1:])
@@ -139,7 +139,7 @@ def test_select(fitted, small_data):
 
 
 def test_thresholds_have_no_mean(small_data):
-    clf = make_tuned(transform="thresholds", shrinkage=1.0).fit(*small_data)
+    clf = make_tuned(mapping="thresholds", shrinkage=1.0).fit(*small_data)
     assert clf.incumbent_ == clf.front_.select("geometric_mean")
     assert clf.n_epochs_ == 0
     with pytest.raises(ValueError, match="'mean'"):
@@ -276,7 +276,7 @@ def test_within_scikit_learn(small_data):
     assert scores["test_score"].shape == (2,)
     grid = GridSearchCV(
         make_tuned(shrinkage=0.5),
-        {"estimator__max_depth": [1, 4], "transform": ["bias", "affine"]},
+        {"estimator__max_depth": [1, 4], "mapping": ["bias", "affine"]},
         cv=2,
         error_score="raise",
     ).fit(X, Y)
@@ -339,7 +339,7 @@ def test_interrupts_leave_a_model(when, keep, small_data, monkeypatch):
         raise KeyboardInterrupt
 
     if when == "choosing":
-        monkeypatch.setattr(MapSearch, "_candidates", stop)
+        monkeypatch.setattr(MapSearch, "_learnt", stop)
         clf = make_tuned(keep_on_interrupt=keep)
     else:
         monkeypatch.setattr("clml._search.Search.epoch", stop)
@@ -366,7 +366,7 @@ def test_patience_and_time_stop(small_data):
 @pytest.mark.parametrize(
     "changes, message",
     [
-        ({"transform": "weights"}, "'transform' parameter .* must be a str among"),
+        ({"mapping": "weights"}, "'mapping' parameter .* must be a str among"),
         ({"shrinkage": 1.5}, "'shrinkage' parameter"),
         ({"shrinkage": "some"}, "'shrinkage' parameter"),
         ({"incumbent": "best"}, "incumbent must be one of"),
@@ -397,7 +397,7 @@ def test_a_parameter_set_after_the_fit_changes_no_prediction(small_data):
     X, Y = small_data
     clf = make_tuned(max_epochs=2, shrinkage=0.5).fit(X, Y)
     before = clf.decision_function(X)
-    clf.set_params(transform="mixing")
+    clf.set_params(mapping="mixing")
     np.testing.assert_array_equal(clf.decision_function(X), before)
 
 

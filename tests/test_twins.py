@@ -84,6 +84,15 @@ def test_zeros_of_either_sign_are_the_same():
     assert warnings_of(np.vstack([copies, np.where(copies == 0, -0.0, copies)]))
 
 
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_missing_values_are_the_same_whatever_their_bits(form):
+    holes = np.where(FEATURES > 1, np.nan, FEATURES)
+    others = np.where(FEATURES > 1, -np.nan, FEATURES)
+    assert np.signbit(others[FEATURES > 1]).all()
+    assert warnings_of(form(np.vstack([holes, others])))
+    assert not warnings_of(form(holes))
+
+
 def test_twins_of_the_same_part_are_together():
     X = np.vstack([FEATURES, FEATURES])
     assert not warnings_of(X, GROUPS % 5)

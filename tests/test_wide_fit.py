@@ -12,17 +12,19 @@ from sklearn.datasets import make_multilabel_classification
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from clml import CLMLClassifier, LebesgueTunedClassifier
+from clml import Ascent, CLMLClassifier, LebesgueTunedClassifier
 from clml._ensemble import MIXED, Ensemble
 from clml._members import MemberRun, encodings_in_turn, folds_left_out
+from clml._network_fit import followed_rows
 from clml.datasets import as_partitions
-from clml.encoding import Bins, Quantiles, Robust, Standardized
+from clml.encoding import Bins, GaussianKernel, Quantiles, Robust, Standardized
 from clml.losses import loss_values
-from clml.network import WideNetwork
+from clml.network import PaperNetwork, WideNetwork
 from clml.persistence import load, save
 
 LOSSES = ("hamming", "lrap", "micro_f1")
 SMALL = WideNetwork((16,))
+FAST = Ascent(learning_rate=0.01)
 
 
 def rows(n=120, seed=0):
@@ -75,16 +77,18 @@ def test_rows_are_judged_by_members_that_left_them_out():
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(60, 8)), rng.integers(0, 2, size=(60, 4))
     network = WideNetwork((128,), dropout=0.0)
-    clf = wide(network=network, max_epochs=60, learning_rate=0.01).fit(X, Y)
+    clf = wide(network=network, max_epochs=60, search=FAST).fit(X, Y)
     assert clf.history_["incumbent_train"][-1, 0] < 0.2
     assert clf.history_["incumbent_validation"][-1, 0] > 0.35
 
 
 def test_members_of_a_fold_differ_in_encoding(fitted):
     ensemble = fitted.ensemble_
-    # Three encodings over five folds, and others for the second round.
-    assert ensemble.chosen == (0, 1, 2, 0, 1, 1)
-    assert len(MIXED) == len(ensemble.encodings) == 3
+    # Four encodings over five folds, and others for the second round.
+    assert ensemble.chosen == (0, 1, 2, 3, 0, 1)
+    assert len(MIXED) == len(ensemble.encodings) == 4
+    # Members on features of a kernel need no hidden units.
+    assert [layout.hidden for layout in ensemble.layouts] == [(16,), (16,), (), ()]
     turns = np.reshape(encodings_in_turn(15, 3), (3, 5))
     assert (np.sort(turns, axis=0) == [[0], [1], [2]]).all()
     assert encodings_in_turn(2, 3) == [0, 1]
@@ -108,9 +112,9 @@ def test_sparse_rows(form):
     rng = np.random.default_rng(0)
     X = (rng.random((100, 30)) < 0.1).astype(float)
     Y = np.stack([X[:, :10].any(1), X[:, 10:20].any(1)], axis=1).astype(int)
-    clf = wide(max_epochs=60, learning_rate=0.01).fit(form(X), Y)
-    # Columns of 0 and 1 are one and the same in all encodings.
-    assert len(clf.ensemble_.encodings) == 1
+    clf = wide(max_epochs=60, search=FAST).fit(form(X), Y)
+    # Columns of 0 and 1 are one and the same in all but kernels of other widths.
+    assert len(clf.ensemble_.encodings) == 3
     np.testing.assert_allclose(
         clf.predict_proba(form(X)), clf.predict_proba(X), rtol=1e-5
     )
@@ -181,8 +185,9 @@ def test_what_predicts_is_the_average_mapped(fitted):
     scale, bias = np.split(fitted.front_.theta[0].astype(float), 2)
     members = zip(fitted.ensemble_.rows(X), fitted.networks_, strict=True)
     logits = np.stack([rows.logits(network) for rows, network in members])
-    # Each has a root mean square of 1 on the training rows.
-    sizes = np.sqrt(np.square(logits.astype(float)).mean(axis=(1, 2)))
+    # Each has a root mean square of 1 on the training rows that are followed.
+    some = logits[:, followed_rows(len(X))].astype(float)
+    sizes = np.sqrt(np.square(some).mean(axis=(1, 2)))
     np.testing.assert_allclose(fitted.member_scale_, 1 / sizes, rtol=1e-5)
     average = (logits / sizes[:, None, None]).mean(axis=0)
     np.testing.assert_allclose(
@@ -337,7 +342,7 @@ def test_a_pipeline_inside_a_tuned_one(tmp_path):
 def test_a_network_of_another_kind_afterwards(fitted):
     X, Y = rows()
     clf = wide().fit(X, Y)
-    clf.set_params(network=None, n_members=2).fit(X, Y)
+    clf.set_params(network="paper", n_members=2).fit(X, Y)
     assert not hasattr(clf, "ensemble_")
     assert clf.networks_.shape == (2, clf.layout_.size)
     clf.set_params(network=SMALL).fit(X, Y)
@@ -346,11 +351,13 @@ def test_a_network_of_another_kind_afterwards(fitted):
 
 def test_a_name_for_the_wide_network():
     X, Y = rows(40)
-    named, given = (
-        wide(network=network, n_members=2, max_epochs=1).fit(X, Y)
-        for network in ("wide", WideNetwork())
-    )
-    assert_same(named, given, X)
+    pairs = [("wide", WideNetwork()), ("paper", PaperNetwork())]
+    for pair in pairs:
+        named, given = (
+            wide(network=network, n_members=2, max_epochs=1).fit(X, Y)
+            for network in pair
+        )
+        assert_same(named, given, X)
 
 
 def test_setting_a_parameter_copies_the_network():
@@ -366,19 +373,16 @@ def test_setting_a_parameter_copies_the_network():
 @pytest.mark.parametrize(
     "settings, message",
     [
-        ({"embedding_dim": 20}, "embedding_dim is of networks of the paper's kind"),
-        ({"n_layers": 2}, "n_layers is of networks"),
-        ({"dropout": 0.2}, "dropout is of networks"),
-        ({"standardize": False}, "standardize is of networks"),
-        ({"evolve": "last"}, "evolve is of networks"),
         ({"search": "cma"}, "is trained by search='ascent'"),
-        ({"losses": ("hamming", lambda Y, S: 0.5)}, "made of row statistics"),
+        ({"search": "rank_gradient"}, "trained by search='ascent'"),
         ({"encoding": []}, "encoding must be 'auto' or encodings"),
         ({"encoding": [1]}, "encoding must be 'auto' or encodings"),
         ({"encoding": "bins"}, "'encoding' parameter"),
         ({"network": "deep"}, "'network' parameter"),
-        ({"network": WideNetwork(())}, "hidden must name at least one layer"),
-        ({"network": None, "encoding": Bins()}, "encoding is how columns enter"),
+        ({"network": WideNetwork(4)}, "hidden must be a sequence of integers"),
+        ({"network": None}, "'network' parameter"),
+        ({"network": WideNetwork}, r"such as WideNetwork\(\), got the class itself"),
+        ({"network": "paper", "encoding": Bins()}, "encoding is how columns enter"),
     ],
 )
 def test_settings_without_effect_or_sense(settings, message):
@@ -415,7 +419,7 @@ def test_networks_of_ones_own_are_no_onnx_graphs(tmp_path):
 
 def test_a_surrogate_start():
     X, Y = rows()
-    clf = wide(init="surrogate", max_epochs=10).fit(X, Y)
+    clf = wide(search=Ascent(init="surrogate"), max_epochs=10).fit(X, Y)
     assert clf.predict(X).shape == Y.shape
 
 
@@ -434,7 +438,8 @@ def test_folds_by_hand():
 
 def test_equal_encodings_are_one():
     X = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
-    ensemble = Ensemble.fit(X, None, 2, SMALL, MIXED, [0, 1, 2])
+    encodings = (Robust(), Bins(), Quantiles())
+    ensemble = Ensemble.fit(X, None, 2, SMALL, encodings, [0, 1, 2])
     assert len(ensemble.encodings) == 1
     assert ensemble.chosen == (0, 0, 0)
     first, second, _ = ensemble.rows(X)
@@ -471,7 +476,7 @@ class Linear:
 
 def test_a_network_of_ones_own():
     X, Y = rows(300)
-    clf = wide(network=Linear(), max_epochs=40, learning_rate=0.03)
+    clf = wide(network=Linear(), max_epochs=40, search=Ascent(learning_rate=0.03))
     clf.fit(X[:200], Y[:200])
     found = loss_values(Y[200:], clf.decision_function(X[200:]), LOSSES)
     before = loss_values(Y[200:], np.tile(Y[:200].mean(0) - 0.5, (100, 1)), LOSSES)
@@ -508,3 +513,82 @@ def test_networks_that_return_nonsense(method, result, message, monkeypatch):
     monkeypatch.setattr(LinearLayout, method, result)
     with pytest.raises(ValueError, match=message):
         wide(network=Linear()).fit(*rows())
+
+
+# --- kinds of members -----------------------------------------------------------------
+
+
+def test_each_kind_keeps_the_epoch_that_it_was_best_at():
+    """A kind that is spoilt after its second epoch stays as it was then."""
+    X, Y = rows()
+    clf = wide(n_members=10, max_epochs=6, encoding=[Robust(), GaussianKernel()])
+    seen = []
+    original = MemberRun.epoch
+
+    def epoch(run):
+        record = original(run)
+        assert len(run.progress.best.by_kind) == 2
+        seen.append([a.copy() for a in run.progress.best.networks])
+        if len(seen) >= 2:  # what kernels learn from here on is wrong
+            run.members.climbers = tuple(
+                replace(one, theta=-one.theta, average=-one.average) if kind else one
+                for one, kind in zip(
+                    run.members.climbers, run.jury.kind_of, strict=True
+                )
+            )
+        return record
+
+    with patch.object(MemberRun, "epoch", epoch):
+        clf.fit(X, Y)
+    kinds = clf.ensemble_.chosen
+    for before, after, kind in zip(seen[1], clf.networks_, kinds, strict=True):
+        assert np.array_equal(before, after) == (kind == 1)
+
+
+def test_shares_of_kinds():
+    X, Y = rows()
+    clf = wide(n_members=10, encoding=[Robust(), GaussianKernel()]).fit(X, Y)
+    kinds = np.array(clf.ensemble_.chosen)
+    members = zip(clf.ensemble_.rows(X), clf.networks_, strict=True)
+    logits = np.stack([own.logits(network) for own, network in members])
+    some = logits[:, followed_rows(len(X))].astype(float)
+    sizes = np.sqrt(np.square(some).mean(axis=(1, 2)))
+    shares = clf.member_scale_ * sizes / 10
+    found = [shares[kinds == kind].sum() for kind in range(2)]
+    np.testing.assert_allclose(sum(found), 1.0, rtol=1e-5)
+    # Halfway between the same for both and quarters.
+    assert np.isclose(found[0], np.arange(0.25, 0.8, 0.125), rtol=1e-5).any()
+
+
+def test_kinds_that_do_not_judge_every_row_are_one():
+    X, Y = rows()
+    clf = wide(n_members=6).fit(X, Y)
+    logits = [
+        own.logits(network)[followed_rows(len(X))]
+        for own, network in zip(clf.ensemble_.rows(X), clf.networks_, strict=True)
+    ]
+    sizes = [np.sqrt(np.square(z, dtype=float).mean()) for z in logits]
+    np.testing.assert_allclose(clf.member_scale_, 1 / np.array(sizes), rtol=1e-5)
+
+
+def test_one_column(tmp_path):
+    """Which is contiguous either way: it must not be sorted in place."""
+    X = np.random.default_rng(0).normal(size=(60, 1))
+    Y = np.column_stack([X[:, 0] > 0, X[:, 0] < 0.5]).astype(int)
+    before = X.copy()
+    clf = wide(max_epochs=40, search=FAST).fit(X, Y)
+    np.testing.assert_array_equal(X, before)
+    assert (clf.predict(X) == Y).mean() > 0.9
+    assert_same(wide(max_epochs=40, search=FAST).fit(X.tolist(), Y), clf, X)
+
+
+def test_threads_of_blas_change_nothing():
+    """Rows of which many are the same: eigenvectors are free to turn."""
+    threadpoolctl = pytest.importorskip("threadpoolctl")
+    X = np.kron(np.eye(30), np.ones((4, 1)))
+    Y = np.column_stack([X[:, :10].any(1), X[:, 5:20].any(1)]).astype(int)
+    found = []
+    for n in (1, 2):
+        with threadpoolctl.threadpool_limits(n):
+            found.append(wide(encoding=GaussianKernel()).fit(X, Y).predict_proba(X))
+    np.testing.assert_array_equal(*found)

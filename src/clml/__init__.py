@@ -14,16 +14,20 @@ if TYPE_CHECKING:
     from ._classifier import PAPER_SETTINGS, CLMLClassifier
     from ._dask_predict import dask_predict
     from ._front import ParetoFront
+    from ._searches import CMA, Ascent, RankGradient
     from ._stacking import LebesgueStackingClassifier
     from ._tuned import LebesgueTunedClassifier
 
 # Imported when they are first asked for: `clml --help` need not wait for them.
 _HOMES = {
+    "Ascent": "._searches",
+    "CMA": "._searches",
     "PAPER_SETTINGS": "._classifier",
     "CLMLClassifier": "._classifier",
     "LebesgueStackingClassifier": "._stacking",
     "LebesgueTunedClassifier": "._tuned",
     "ParetoFront": "._front",
+    "RankGradient": "._searches",
     "dask_predict": "._dask_predict",
 }
 
@@ -41,11 +45,14 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "CMA",
     "PAPER_SETTINGS",
+    "Ascent",
     "CLMLClassifier",
     "LebesgueStackingClassifier",
     "LebesgueTunedClassifier",
     "ParetoFront",
+    "RankGradient",
     "__version__",
     "dask_predict",
 ]

@@ -9,9 +9,20 @@ from ._compiled import compiled
 
 
 @compiled
-def _step(  # type: ignore[no-untyped-def]
-    theta, gradient, first, second, beta1, beta2, rate, correction, eps, decay
+def step(  # type: ignore[no-untyped-def]
+    theta, gradient, first, second, average, numbers
 ):
+    """Change theta, both averages of the gradient and that of theta, in place.
+
+    Parameters
+    ----------
+    theta, gradient, first, second : float arrays (n,)
+    average : float array (n,), or of no entries: none is kept
+    numbers : float64 array (7,)
+        Of ``Adam.next_step``.
+    """
+    beta1, beta2, rate, correction = numbers[0], numbers[1], numbers[2], numbers[3]
+    eps, decay, keep = numbers[4], numbers[5], numbers[6]
     kind = first.dtype.type
     keep1, keep2 = kind(beta1), kind(beta2)
     take1, take2 = kind(1 - beta1), kind(1 - beta2)
@@ -20,8 +31,11 @@ def _step(  # type: ignore[no-untyped-def]
         g = gradient[i]
         first[i] = keep1 * first[i] + take1 * g
         second[i] = keep2 * second[i] + take2 * g * g
-        step = rate * first[i] / (np.sqrt(second[i]) * correction + eps)
-        theta[i] -= step + decay * theta[i]
+        change = rate * first[i] / (np.sqrt(second[i]) * correction + eps)
+        theta[i] -= change + decay * theta[i]
+    keep, take = kind(keep), kind(1 - keep)
+    for i in range(average.shape[0]):
+        average[i] = keep * average[i] + take * theta[i]
 
 
 class Adam:
@@ -113,17 +127,37 @@ class Adam:
                     f"got {array.dtype} of shape {array.shape}."
                 )
         rate = self.learning_rate if learning_rate is None else learning_rate
+        numbers = self.next_step(rate, weight_decay)
+        step(theta, gradient, self.first, self.second, theta[:0], numbers)
+
+    def next_step(
+        self, learning_rate: float, weight_decay: float, keep: float = 0.0
+    ) -> NDArray[np.float64]:
+        """Count a step, and return what the kernel takes for it.
+
+        Parameters
+        ----------
+        learning_rate, weight_decay : float
+        keep : float, default=0.0
+            How much of an average of theta the step keeps.
+
+        Returns
+        -------
+        float64 array (7,)
+            Both betas, the rate, what the root is multiplied by, eps, the decay, and
+            what is kept.
+        """
         self.n_steps += 1
         start = 1 - self.beta1**self.n_steps
-        _step(
-            theta,
-            gradient,
-            self.first,
-            self.second,
-            self.beta1,
-            self.beta2,
-            (-rate if self.maximize else rate) / start,
-            (1 - self.beta2**self.n_steps) ** -0.5,
-            self.eps,
-            rate * weight_decay,
+        rate = -learning_rate if self.maximize else learning_rate
+        return np.array(
+            [
+                self.beta1,
+                self.beta2,
+                rate / start,
+                (1 - self.beta2**self.n_steps) ** -0.5,
+                self.eps,
+                learning_rate * weight_decay,
+                keep,
+            ]
         )

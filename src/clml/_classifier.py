@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -17,10 +18,12 @@ from ._cluster import open_client
 from ._cluster_members import ClusterEpochs
 from ._ensemble import MIXED, Ensemble
 from ._fingerprint import Describer
+from ._idle_settings import refuse_idle_settings, say_where
 from ._keeper import Keeper
 from ._lebesgue_estimator import LebesgueEstimator, choose_model
 from ._member_epochs import RunAll
 from ._member_fit import (
+    OutputSettings,
     evolved_outputs,
     mapped_networks,
     member_attributes,
@@ -30,6 +33,14 @@ from ._members import MemberRun, encodings_in_turn
 from ._memory import told_once
 from ._names import column_names
 from ._network_fit import NetworkFit
+from ._own_losses import (
+    MapBudget,
+    are_slow,
+    functions_among,
+    map_budget,
+    read_slow,
+    with_gradient,
+)
 from ._partitioned_fit import (
     Sources,
     cut_rows,
@@ -40,14 +51,19 @@ from ._partitioned_fit import (
 from ._paths import PathLike
 from ._pickling import refuse_unpicklable
 from ._recipe import (
-    COVARIANCES,
-    MANY_ROWS,
-    MANY_WEIGHTS,
+    as_network,
     default_members,
     default_width,
 )
 from ._rows import FitRows, Part, drop_weightless
 from ._run_state import members_state
+from ._searches import (
+    CMA,
+    SEARCHES,
+    Ascent,
+    SearchMethod,
+    as_search,
+)
 from ._sklearn_compat import (
     EpochCallbacks,
     clone_sharing,
@@ -58,11 +74,11 @@ from ._sklearn_compat import (
 from ._torch import cpu_threads, find_device
 from ._transaction import all_or_nothing, snapshot
 from ._twins import warn_of_twins
+from ._value import Value
 from .encoding import Encoding
 from .engine import single_threaded_blas
-from .lebesgue import Method, Ties
 from .losses import Loss, get_losses, supports_credit
-from .network import Layout, Scaling, WideNetwork, describe_contrast, predictor_of
+from .network import PaperNetwork, Scaling, describe_contrast, predictor_of
 
 # Fitted attributes that only members have.
 _OF_MEMBERS = (
@@ -75,53 +91,29 @@ _OF_MEMBERS = (
 )
 # Those of networks of the paper's kind.
 _OF_PAPER = ("layout_", "scaling_")
-# Parameters of networks of the paper's kind, and what they are if nothing was set.
-_PAPER_NETWORK = {
-    "embedding_dim": None,
-    "n_layers": 1,
-    "dropout": 0.0,
-    "evolve": "all",
-    "standardize": True,
-}
+# Names that stand for networks with their defaults.
+_NETWORKS = ("paper", "wide")
 
-# What a warm start cannot change: the search was built with it.
-_FIXED_BY_SEARCH = (
-    "search",
-    "n_members",
-    "network",
-    "encoding",
-    "init",
-    "evolve",
-    "embedding_dim",
-    "n_layers",
-    "population_size",
-    "ties",
-    "reference",
-    "lebesgue",
-    "n_samples",
-    "covariance",
-    "sigma0",
-    "standardize",
-    "max_front",
-)
+# What a warm start cannot change beside the search and the network: the members were
+# built with it.
+_FIXED_BY_SEARCH = ("n_members", "encoding", "max_front")
 
 #: The settings of the paper: ``CLMLClassifier(**PAPER_SETTINGS)``. Population
 #: 4 + ⌊3 ln n⌋, no rule for ties, and the final incumbent of Algorithm 1 predicts.
 PAPER_SETTINGS: dict[str, Any] = {
     "losses": ("hamming", "lrap", "micro_f1"),
-    "search": "cma",
+    "search": CMA(
+        population_size=None,
+        covariance="rank_one",
+        sigma0=1.0,
+        ties=None,
+        reference="unit",
+        lebesgue="exact",
+    ),
+    "network": PaperNetwork(embedding_dim=20, n_layers=1),
     "n_members": 1,
-    "embedding_dim": 20,
-    "n_layers": 1,
     "max_epochs": 750,
-    "population_size": None,
-    "ties": None,
-    "reference": "unit",
-    "lebesgue": "exact",
-    "covariance": "rank_one",
-    "sigma0": 1.0,
     "validation_fraction": 0.2,
-    "standardize": True,
     "incumbent": "final",
     "patience": None,
     "max_seconds": None,
@@ -131,12 +123,12 @@ PAPER_SETTINGS: dict[str, Any] = {
 class CLMLClassifier(LebesgueEstimator):
     """Multi-label classifier that improves several losses at once, directly.
 
-    Small networks that are trained on the losses themselves, no surrogate in their
+    Networks that are trained on the losses themselves, no surrogate in their
     place, so that the Lebesgue measure of what their losses dominate grows. What comes
     out is not one model but a front of them, to choose from after training.
 
     By default several members climb that measure, each without some of the rows, and
-    are averaged; a scale and a bias for each label are then evolved on what members
+    are averaged; a scale and a bias for each label are then learnt from what members
     say about rows they never saw. ``search="cma"`` with ``n_members=1`` is the paper's
     learner: one network whose weights are evolved, every epoch a population of
     networks ranked by what each contributes to the measure
@@ -147,93 +139,52 @@ class CLMLClassifier(LebesgueEstimator):
     losses : sequence of str, Loss or callable, default=("hamming", "lrap", "micro_f1")
         What to minimise, each in [0, 1]; see :func:`clml.losses.list_losses`. A
         function is called as ``f(Y, scores)``: a label is predicted where its score is
-        positive, so a metric of decisions is ``lambda Y, S: metric(Y, S > 0)``.
-    search : {"auto", "ascent", "cma", "rank_gradient"}, default="auto"
-        How networks are trained. "ascent": each output of each row is moved a little,
-        the change of the losses is its credit, and the chain rule carries it to the
-        weights; needs losses that are made of row statistics, as all named ones are
-        (a function of your own is not). "cma": CMA-ES on the Lebesgue contributions of
-        a population. "rank_gradient": antithetic sampling on the same contributions,
-        for networks of many weights. "auto" is the first where the losses allow it,
-        else one of the others by the number of weights and rows.
-    n_members : int, default=None
-        Networks that are averaged, each trained without some of the rows; None for 16,
-        for 8 from 10,000 rows on, and for one where functions are among the losses,
-        which are called for every candidate of every epoch; of a ``network`` that is
-        given 15, and 5 from 10,000 rows on. With one, ``validation_fraction`` of the
-        rows judge.
-    network : WideNetwork, "wide" or one of your own, default=None
-        What members are: a network of many units, such as
-        ``clml.network.WideNetwork(hidden=(256, 256))``, which is what "wide" stands
-        for. It learns more than the paper's and takes longer. Its members leave out
-        one of five folds in turn, and read columns by ``encoding``. One of your own
-        has a method ``build(n_inputs, n_labels)`` that returns a
-        :class:`clml.network.NetworkLayout`. None is the paper's kind of network, of
-        width ``embedding_dim``.
+        positive, so a metric of decisions is ``lambda Y, S: metric(Y, S > 0)``. With
+        ``sample_weight`` it is given these, too. No member is trained on functions:
+        they judge epochs, and the front is searched for with 12,000 calls at most
+        (1,500 of slow ones). See the notes.
+    search : {"auto", "ascent", "cma", "rank_gradient"} or a search, default="auto"
+        How networks are trained, and what belongs to that alone. "ascent" stands for
+        :class:`Ascent`: the losses, smoothed a little, have a gradient in the outputs,
+        and the chain rule carries it to the weights. "cma" stands for :class:`CMA`,
+        CMA-ES on the Lebesgue contributions of a population; "rank_gradient" for
+        :class:`RankGradient`, antithetic sampling on the same contributions, for
+        networks of many weights. "auto" is the first.
+    network : {"auto", "paper", "wide"} or a network, default="auto"
+        What is trained. "wide" stands for :class:`clml.network.WideNetwork`, one of
+        many units, whose members leave out one of five folds in turn and read columns
+        by ``encoding``; "paper" for :class:`clml.network.PaperNetwork`, the paper's
+        kind of network. One of your own has a method ``build(n_inputs, n_labels)`` that
+        returns a :class:`clml.network.NetworkLayout`. "auto" is a wide one; populations
+        (``search="cma"``, "rank_gradient") and rows in partitions have the paper's
+        kind, and no other.
     encoding : "auto", Encoding or sequence of them, default="auto"
-        How columns enter a ``network``, see :mod:`clml.encoding`; members take several
-        in turn. "auto" is robust numbers, bins and quantiles.
-    embedding_dim : int, default=None
-        Width C of the network, at least 2; None for 20, the paper's, and for 64 from
-        10,000 rows on.
-    n_layers : int, default=1
-        Number of hidden layers of C × C weights.
+        How columns enter a wide network or one of your own, see :mod:`clml.encoding`;
+        members take several in turn. "auto" is robust numbers, bins, and features of
+        two Gaussian kernels. Encodings take missing values (NaN).
+    n_members : int, default=None
+        Networks that are averaged, each trained without some of the rows; None for 20,
+        and for 5 from 10,000 rows on. Of the paper's kind 16, 8 from 10,000 rows on,
+        and one where functions are among the losses of a population, which are called
+        for every candidate of every epoch. With one, ``validation_fraction`` of the
+        rows judge.
     max_epochs : int, default=None
-        Epochs. None for 100 of an ascent (fewer from 10,000 rows on), 750 of CMA-ES,
-        2,000 of a rank gradient. With ``warm_start`` each call of ``fit`` adds as many.
-    init : {"random", "surrogate"}, default="random"
-        Where networks start; "surrogate" from the same network trained on
-        cross-entropy, which large sparse data gains from.
-    evolve : {"all", "last"}, default="all"
-        Which weights are trained on the losses: "last" leaves all but the output layer
-        as ``init`` made them.
-    learning_rate : float, default=None
-        Of an ascent (None for 0.01) and of a rank gradient (None for 0.02).
-    batch_size : int, default=None
-        Rows of a step of an ascent; None for 2·√n, from 32 to 256.
-    smoothing : float, default=0.5
-        How far outputs are moved in an ascent, in units of logits.
-    dropout : float, default=0.0
-        Share of the hidden units that each step of an ascent leaves out.
+        Epochs. None for 40 of an ascent of wide networks and 100 of the paper's kind
+        (other numbers from 10,000 rows on), 750 of CMA-ES, 2,000 of a rank gradient.
+        With ``warm_start`` each call of ``fit`` adds as many.
     shrinkage : "auto" or float in [0, 1], default="auto"
-        How much of the labels' evolved scales and biases is believed; halves of the
-        judging rows choose it.
-    epoch_rows : "auto" or float, default="auto"
-        Share of the rows, drawn afresh every epoch, that populations are evaluated on;
-        "auto" is all of them, and some 5,000 for a rank gradient.
-    population_size : int, "auto" or None, default="auto"
-        Candidates an epoch and member: 64, or 256 of a rank gradient; None for
-        4 + ⌊3 ln n⌋, n the number of weights.
-    ties : {"depth", "layer"} or None, default="depth"
-        How candidates with equal contributions are ordered: see
-        :func:`clml.lebesgue.fitness_order`.
-    reference : {"unit", "archive"}, default="unit"
-        What the Lebesgue measure is bounded by: the worst loss vector (1, ..., 1), or
-        the non-dominated losses of all epochs so far, as Algorithm 1 of the paper
-        has it. The latter takes long with four losses or more, and is for one evolved
-        network alone.
-    lebesgue : {"auto", "exact", "monte_carlo"}, default="auto"
-        How contributions are computed. "auto" is exact up to populations of 4,096 with
-        two or three losses and of 256 with four or five, and estimates beyond.
-    n_samples : int, default=10_000
-        Samples of Monte Carlo contributions.
-    covariance : {"rank_one", "separable", "full", "cma"}, default="rank_one"
-        The search distribution; "full" is for small networks, "cma" uses the package
-        of that name (extra ``cma``).
-    sigma0 : float, default=1.0
-        Initial step size of CMA-ES; a tenth of it is that of a rank gradient.
+        How much of the labels' own scales and biases is believed; halves of the
+        judging rows choose it. One evolved network has none.
     validation_fraction : float, default=0.2
         With one member: share of the rows, stratified, that the front is judged on.
         With 0 all rows train, the front holds training losses, and the mean of the
         search distribution predicts.
-    standardize : bool, default=True
-        Whether features are standardised by the training rows' mean and deviation.
-        Sparse data stays sparse.
     incumbent : str, default="mean"
         What predicts after ``fit``: "final" (best candidate of the last epoch by its
         fitness, as in Algorithm 1), "mean" (mean of the search distribution), the
         name of a loss, "knee" or "geometric_mean" (members of the front). With several
-        members the candidates are maps of their average outputs.
+        members the candidates are maps of their average outputs, and "mean" is the map
+        that their losses lead to.
     calibrate : bool, default=True
         Whether logits are divided by a temperature fitted on the validation rows. It
         changes no decision and no ranking.
@@ -260,9 +211,9 @@ class CLMLClassifier(LebesgueEstimator):
         writes one in any case, and so does Ctrl-C, unless evolved members are halfway
         through an epoch.
     engine : {"auto", "numpy", "torch", "dask"}, default="auto"
-        What evaluates populations: compiled kernels on the CPU, or PyTorch (extra
-        ``torch``), with fused kernels on a GPU. "auto" is the first on the CPU and the
-        second elsewhere. "dask" (extra ``dask``) is the workers of a cluster: rows are
+        What evaluates populations and trains wide members: compiled kernels on the CPU,
+        or PyTorch (extra ``torch``). "auto" is the first on the CPU and the second
+        elsewhere. "dask" (extra ``dask``) is the workers of a cluster: rows are
         sent to them, members are trained there. Dask collections choose it themselves
         where there is a client.
     client : distributed.Client, str or None, default=None
@@ -270,14 +221,17 @@ class CLMLClassifier(LebesgueEstimator):
         ``engine="dask"``; None is the current client. The result is the same for any
         number of workers. It is not saved with the model.
     device : str, default="cpu"
-        Where populations are drawn and evaluated: "cpu", "cuda", "cuda:1", or "auto"
-        for a GPU where there is one. An ascent has no populations: its members are
-        trained on the CPU.
+        Where populations are drawn and evaluated, and members of a
+        :class:`~clml.network.WideNetwork` are trained, all of them in one batch: "cpu",
+        "cuda", "cuda:1", or "auto" for a GPU where there is one. Fitted models predict
+        on the CPU. Members of the paper's kind of network, and of a network of your
+        own, are trained on the CPU.
     n_jobs : int, default=None
         Threads; None is 1, -1 is all. The result is the same for any number.
     memory_mb : float, default=512
-        Working memory for candidates in flight; where partitions are read from disk
-        also for the rows that are kept. The result is the same for any.
+        Working memory for candidates in flight, and on a device for the pairs of labels
+        that wide members look at; where partitions are read from disk also for the rows
+        that are kept. The result is the same for any, on a GPU up to rounding.
     random_state : int, RandomState or None, default=None
     verbose : int, default=0
         1 prints a line an epoch.
@@ -307,7 +261,8 @@ class CLMLClassifier(LebesgueEstimator):
         judge), ``seconds``; (epochs, o) how many candidates had ``undefined`` losses,
         and losses ``incumbent_train``,
         ``incumbent_validation``, ``mean_train``, ``mean_validation``, the mean being
-        the one that the epoch sampled from, the incumbent the members' average;
+        the one that the epoch sampled from, the incumbent the members' average
+        (``mean_train`` is NaN for losses that members are not trained on);
         ``incumbent_binary_cross_entropy_*`` and ``incumbent_row_log_loss_*``.
     archive_losses_ : float32 array (candidates, o)
         Validation losses of every candidate of every epoch; with members those of
@@ -321,11 +276,11 @@ class CLMLClassifier(LebesgueEstimator):
     n_labels_, n_features_in_ : int
     feature_names_in_ : array of str, if X had names
     scaling_ : Scaling
-        Mean and scale of the features; not with a ``network``.
+        Mean and scale of the features; of networks of the paper's kind.
     layout_ : Layout
-        Where each weight stands in theta; not with a ``network``.
+        Where each weight stands in theta; of networks of the paper's kind.
     ensemble_ : Ensemble
-        With a ``network``: the encodings and which of them each member has.
+        Of other networks: the encodings and which of them each member has.
         ``networks_`` is then a tuple of arrays, one a member, ``member_scale_`` what
         the logits of each are multiplied by, and ``theta_`` the map of their average,
         scales and then biases of the labels.
@@ -354,34 +309,13 @@ class CLMLClassifier(LebesgueEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "losses": [list, tuple, np.ndarray, str],
-        "search": [StrOptions({"auto", "ascent", "cma", "rank_gradient"})],
-        "n_members": [Interval(Integral, 1, None, closed="left"), None],
-        "network": [HasMethods(["build"]), StrOptions({"wide"}), None],
+        "search": [StrOptions({"auto", *SEARCHES}), *SEARCHES.values()],
+        "network": [StrOptions({"auto", *_NETWORKS}), HasMethods(["build"])],
         "encoding": [StrOptions({"auto"}), Encoding, list, tuple],
-        "init": [StrOptions({"random", "surrogate"})],
-        "evolve": [StrOptions({"all", "last"})],
-        "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
-        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
-        "smoothing": [Interval(Real, 0, None, closed="neither")],
-        "dropout": [Interval(Real, 0, 1, closed="left")],
-        "epoch_rows": [Interval(Real, 0, 1, closed="right"), StrOptions({"auto"})],
-        "shrinkage": [Interval(Real, 0, 1, closed="both"), StrOptions({"auto"})],
-        "embedding_dim": [Interval(Integral, 2, None, closed="left"), None],
-        "n_layers": [Interval(Integral, 1, None, closed="left")],
+        "n_members": [Interval(Integral, 1, None, closed="left"), None],
         "max_epochs": [Interval(Integral, 1, None, closed="left"), None],
-        "population_size": [
-            Interval(Integral, 2, None, closed="left"),
-            StrOptions({"auto"}),
-            None,
-        ],
-        "ties": [StrOptions({"depth", "layer"}), None],
-        "reference": [StrOptions({"unit", "archive"})],
-        "lebesgue": [StrOptions({"auto", "exact", "monte_carlo"})],
-        "n_samples": [Interval(Integral, 1, None, closed="left")],
-        "covariance": [StrOptions(set(COVARIANCES))],
-        "sigma0": [Interval(Real, 0, None, closed="neither")],
+        "shrinkage": [Interval(Real, 0, 1, closed="both"), StrOptions({"auto"})],
         "validation_fraction": [Interval(Real, 0, 1, closed="left")],
-        "standardize": ["boolean"],
         "incumbent": [str],
         "calibrate": ["boolean"],
         "max_front": [Interval(Integral, 1, None, closed="left")],
@@ -403,30 +337,13 @@ class CLMLClassifier(LebesgueEstimator):
         self,
         losses: Any = ("hamming", "lrap", "micro_f1"),
         *,
-        search: str = "auto",
-        n_members: int | None = None,
-        network: Any = None,
+        search: SearchMethod | str = "auto",
+        network: Any = "auto",
         encoding: Any = "auto",
-        embedding_dim: int | None = None,
-        n_layers: int = 1,
+        n_members: int | None = None,
         max_epochs: int | None = None,
-        init: str = "random",
-        evolve: str = "all",
-        learning_rate: float | None = None,
-        batch_size: int | None = None,
-        smoothing: float = 0.5,
-        dropout: float = 0.0,
         shrinkage: Any = "auto",
-        epoch_rows: Any = "auto",
-        population_size: Any = "auto",
-        ties: Ties = "depth",
-        reference: str = "unit",
-        lebesgue: Method = "auto",
-        n_samples: int = 10_000,
-        covariance: str = "rank_one",
-        sigma0: float = 1.0,
         validation_fraction: float = 0.2,
-        standardize: bool = True,
         incumbent: str = "mean",
         calibrate: bool = True,
         max_front: int = 200,
@@ -446,29 +363,12 @@ class CLMLClassifier(LebesgueEstimator):
     ):
         self.losses = losses
         self.search = search
-        self.n_members = n_members
         self.network = network
         self.encoding = encoding
-        self.embedding_dim = embedding_dim
-        self.n_layers = n_layers
+        self.n_members = n_members
         self.max_epochs = max_epochs
-        self.init = init
-        self.evolve = evolve
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.smoothing = smoothing
-        self.dropout = dropout
         self.shrinkage = shrinkage
-        self.epoch_rows = epoch_rows
-        self.population_size = population_size
-        self.ties = ties
-        self.reference = reference
-        self.lebesgue = lebesgue
-        self.n_samples = n_samples
-        self.covariance = covariance
-        self.sigma0 = sigma0
         self.validation_fraction = validation_fraction
-        self.standardize = standardize
         self.incumbent = incumbent
         self.calibrate = calibrate
         self.max_front = max_front
@@ -504,7 +404,10 @@ class CLMLClassifier(LebesgueEstimator):
         X : array-like or sparse matrix of shape (n, D), or rows in partitions
             Partitions are a dask array or data frame, a list of ``dask.delayed``, or
             :class:`clml.datasets.RowPartitions` of files and memory maps. Rows stay
-            where they are, and one network is evolved on them: see the notes.
+            where they are, and one network is evolved on them: see the notes. NaN,
+            None and pandas' NA are missing values: an indicator and a neutral value,
+            see :mod:`clml.encoding`; networks of the paper's kind refuse them. Infinite
+            ones are refused.
         y : array-like or sparse matrix of shape (n, K), or array-like of shape (n,)
             An indicator of 0 and 1; or two classes, for the problem of one label.
             Of a dask data frame also the names of its label columns. Partitions that
@@ -525,24 +428,40 @@ class CLMLClassifier(LebesgueEstimator):
         workers of a dask cluster or in this process, a few at a time; only sums are
         gathered, and a sample of some 20,000 rows, on which temperatures and the
         ``incumbent_*`` cross-entropies of ``history_`` are computed, and the start of
-        ``init="surrogate"``. Losses must be sums of row statistics, as all named ones
-        are. The network is ``embedding_dim=20`` wide by default, and where
-        ``epoch_rows`` is not all of them some 20,000 rows judge an epoch. The model is
-        the same bit for bit for the same partitions, whoever holds them.
+        ``search=CMA(init="surrogate")``. Losses must be sums of row statistics, as all
+        named ones are. The network is of the paper's kind, 20 wide by default, and
+        where ``epoch_rows`` is not all of them some 20,000 rows judge an epoch. The
+        model is the same bit for bit for the same partitions, whoever holds them.
+
+        Functions, and losses with statistics of your own, say nothing about single
+        outputs. Members are trained on the other losses, or on cross-entropy if there
+        are none. The functions judge epochs, with these losses, and are evolved on
+        where outputs are mapped, so the front, ``select`` and ``incumbent`` know them.
+        A loaded model predicts without them, and asks for them to be fitted again.
 
         The first fit after an installation compiles its kernels, which takes some
         seconds, once. ``verbose=1`` prints a line an epoch; with scikit-learn 1.9 or
         newer ``set_callbacks(sklearn.callback.ProgressBar())`` shows progress.
         """
-        encodings = self._check_network()
+        judges_given = X_val is not None or y_val is not None
         if in_partitions(X, y, sample_weight, X_val, y_val):
-            if self.network is not None:
+            network = as_network(self.network, ascends=False)
+            if not isinstance(network, PaperNetwork):
                 raise ValueError(
                     "Rows in partitions train one network of the paper's kind, got "
                     f"network={self.network!r}."
                 )
+            refuse_idle_settings(self, network, False, True, judges_given)
             sources = read_sources(X, y, sample_weight, X_val, y_val)
             return self._fit_sources(sources, (X, y, sample_weight))
+        encodings = self._check_network()
+        refuse_idle_settings(
+            self,
+            self._chosen_network,
+            self._ascends(),
+            self._trains_one(),
+            judges_given,
+        )
         if self._on_cluster and self._evolves_one():
             sources = self._cut_into_sources(X, y, sample_weight, X_val, y_val)
             return self._fit_sources(sources, (X, y, sample_weight))
@@ -551,7 +470,8 @@ class CLMLClassifier(LebesgueEstimator):
         rows, keeper = self._check_rows_to_fit(
             X, y, sample_weight, X_val, y_val, continued
         )
-        self._prepare_networks(rows.train, encodings, continued)
+        with single_threaded_blas():  # kernels are eigenvectors, rounded by threads
+            self._prepare_networks(rows.train, encodings, continued)
         fingerprint = self._fingerprint(rows) if self.warm_start else None
         before = self._search_settings["rows"] if continued is not None else None
         if continued is not None and fingerprint not in (None, before):
@@ -559,13 +479,15 @@ class CLMLClassifier(LebesgueEstimator):
                 "warm_start goes on with other rows than before: some of those that "
                 "judge now were trained on. Give X_val and y_val to be sure."
             )
-        kind = self._search_kind(rows)
+        method = self._search_method
         device = self._population_device()
-        if kind == "ascent" and device not in (None, "cpu"):
+        trains = hasattr(self, "ensemble_") and not self._on_cluster
+        if isinstance(method, Ascent) and device not in (None, "cpu") and not trains:
             warn_user(
-                f"device={self.device!r} is where populations live, and an ascent has "
-                "none: its members are trained on the CPU. search='cma' and "
-                "'rank_gradient' use the device."
+                f"device={self.device!r} is where populations live and wide networks "
+                "are trained: members of the paper's kind of network, and those of a "
+                "cluster, are trained on the CPU. search='cma' and 'rank_gradient' use "
+                "the device, and so does network='wide'."
             )
         # PyTorch's sums on a CPU are rounded differently by other numbers of threads.
         one_thread = cpu_threads(1) if device == "cpu" else nullcontext()
@@ -578,7 +500,7 @@ class CLMLClassifier(LebesgueEstimator):
         ):
             built = NetworkFit(
                 settings=self,
-                kind=kind,
+                method=method,
                 losses=losses,
                 layout=getattr(self, "layout_", None),
                 scaling=getattr(self, "scaling_", None),
@@ -587,17 +509,12 @@ class CLMLClassifier(LebesgueEstimator):
                 device=device,
                 executor=executor,
                 run_all=run_all,
+                network=self._paper_network,
                 ensemble=getattr(self, "ensemble_", None),
             )
             fit = self._fit_members
-            if self._n_members(rows.train) == 1 and kind != "ascent":
+            if self._trains_one() and not isinstance(method, Ascent):
                 fit = self._fit_population
-            elif self.reference == "archive":
-                raise ValueError(
-                    "reference='archive' is for one network that is evolved, with "
-                    "n_members=1 and search='cma' or 'rank_gradient'; got "
-                    f"n_members={self.n_members} and search={self.search!r}."
-                )
             search, interrupt = fit(built, (X, y, sample_weight), continued, keeper)
         self.__dict__.pop("_search", None)
         if self.warm_start:
@@ -618,6 +535,15 @@ class CLMLClassifier(LebesgueEstimator):
         return state
 
     @property
+    def _fits_missing(self) -> bool:
+        """Whether members read columns by encodings, which know missing values."""
+        return self._paper_network is None
+
+    @property
+    def _predicts_missing(self) -> bool:
+        return hasattr(self, "ensemble_")
+
+    @property
     def _on_cluster(self) -> bool:
         """Whether a cluster was asked for."""
         named = self.client is not None and self.engine == "auto"
@@ -629,16 +555,83 @@ class CLMLClassifier(LebesgueEstimator):
         if not self._on_cluster:
             yield None
             return
-        refuse_unpicklable(losses, "losses")
+        trains = self._ascends()
+        refuse_unpicklable(with_gradient(losses) if trains else losses, "losses")
         with open_client(self.client) as client:
             yield ClusterEpochs(client)
 
+    def _ascends(self) -> bool:
+        """Whether gradients train the networks, not populations."""
+        return isinstance(self._search_method, Ascent)
+
+    def _trains_one(self) -> bool:
+        """Whether there is but one member."""
+        if self.n_members is not None:
+            return bool(self.n_members == 1)
+        # Functions take their time where every candidate of every epoch is judged.
+        return not self._ascends() and not supports_credit(self.losses)
+
     def _evolves_one(self) -> bool:
         """Whether the settings are of one network that a population searches for."""
-        credit = supports_credit(self.losses)
-        ascends = self.search == "ascent" or (self.search == "auto" and credit)
-        one = self.n_members == 1 or (self.n_members is None and not credit)
-        return one and not ascends
+        return self._trains_one() and not self._ascends()
+
+    @property
+    def _chosen_network(self) -> Any:
+        """What ``network`` stands for."""
+        return as_network(self.network, self._ascends())
+
+    @property
+    def _paper_network(self) -> PaperNetwork | None:
+        """The same if it is of the paper's kind, else None."""
+        network = self._chosen_network
+        return network if isinstance(network, PaperNetwork) else None
+
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        if isinstance(self.network, type):
+            raise ValueError(
+                f"network must be a network, such as {self.network.__name__}(), got "
+                "the class itself."
+            )
+        for value in (self.search, self.network):
+            if isinstance(value, SearchMethod | PaperNetwork):
+                value.check()
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, also those of values inside, such as ``search__sigma0``.
+
+        Names are what they stand for: ``search="cma", search__sigma0=0.5`` sets
+        ``CMA(sigma0=0.5)``.
+
+        Parameters
+        ----------
+        **params : dict
+            All of them are set, or, where one is not known, none.
+
+        Returns
+        -------
+        self
+        """
+        for name in params.keys() - set(self._get_param_names()):
+            where = say_where(name)
+            if where is not None:
+                raise ValueError(
+                    f"{type(self).__name__} has no parameter {name!r}: {where}."
+                )
+        return super().set_params(**params)
+
+    def _within(self, name: str, held: Any) -> Any:
+        if name == "search" and isinstance(held, str) and held in SEARCHES:
+            return as_search(held)
+        if name == "network" and isinstance(held, str) and held in _NETWORKS:
+            return as_network(held, ascends=True)
+        some = {"search": "'cma'", "network": "'paper'", "encoding": "Bins()"}
+        if name in some and not hasattr(held, "set_params"):
+            raise ValueError(
+                f"{name}={held!r} has no parameters to set: set one that has them, "
+                f"such as {name}={some[name]}, too."
+            )
+        return held
 
     def _cut_into_sources(
         self, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any
@@ -709,21 +702,10 @@ class CLMLClassifier(LebesgueEstimator):
             return joblib.hash([train.X, train.Y])
         return None
 
-    def _search_kind(self, rows: FitRows) -> str:
+    @property
+    def _search_method(self) -> SearchMethod:
         """Return what "auto" stands for."""
-        credit = supports_credit(self.losses)
-        if self.search == "ascent" and not credit:
-            raise ValueError(
-                "search='ascent' needs losses that are made of row statistics, got "
-                f"{tuple(loss.name for loss in get_losses(self.losses))}. "
-                "search='auto' takes any."
-            )
-        if self.search != "auto":
-            return self.search
-        if credit:
-            return "ascent"
-        many = len(rows.train.Y) >= MANY_ROWS or self.layout_.size >= MANY_WEIGHTS
-        return "rank_gradient" if many else "cma"
+        return as_search(self.search) or Ascent()
 
     def _fit_population(
         self,
@@ -754,13 +736,29 @@ class CLMLClassifier(LebesgueEstimator):
         n_members = self._n_members(built.rows.train)
         with keeper.reading():
             run = built.members(n_members, continued, keeper.saved.get("run"))
-        interrupt = self._run_members(run, built, given, keeper)
+        settings = replace(
+            built.output_settings, budget=self._map_budget(run, built.losses, keeper)
+        )
+        interrupt = self._run_members(run, built, settings, given, keeper)
         return (run.members.state(), run.progress.to_continue()), interrupt
+
+    def _map_budget(
+        self, run: MemberRun, losses: Sequence[Loss], keeper: Keeper
+    ) -> MapBudget:
+        """Try functions among the losses; return how often they may be called."""
+        functions = functions_among(losses)
+        with keeper.reading():
+            slow = read_slow(keeper.saved.get("slow"))
+        if functions and slow is None:
+            slow = are_slow(functions, run.judge, self.shrinkage == "auto")
+            keeper.settle(slow=slow)
+        return map_budget(losses, bool(slow))
 
     def _run_members(
         self,
         run: MemberRun,
         built: NetworkFit,
+        settings: OutputSettings,
         given: tuple[Any, Any, Any],
         keeper: Keeper,
     ) -> KeyboardInterrupt | None:
@@ -771,19 +769,16 @@ class CLMLClassifier(LebesgueEstimator):
         def fitted(evolved: bool) -> dict[str, Any]:
             if run.progress.best is None:
                 run.judge_now()
-            together = run.progress.best
-            assert together is not None
+            together = run.weighed()
             outputs = plain_outputs(run, together)
             if evolved:
-                outputs = evolved_outputs(
-                    run, together, built.output_settings, built.executor
-                )
+                outputs = evolved_outputs(run, together, settings, built.executor)
             found = member_attributes(
                 run, together, outputs, self.losses, self.calibrate and evolved
             )
             model = choose_model(found["front_"], found["_alternatives"], which, None)
-            if self.network is not None:
-                scale = 1.0 / together.sizes
+            if built.ensemble is not None:
+                scale = together.scales(run.jury.kind_of)
                 found |= {"networks_": together.networks, "member_scale_": scale}
                 return {**found, **model}
             both = zip(together.networks, together.sizes, strict=True)
@@ -829,11 +824,11 @@ class CLMLClassifier(LebesgueEstimator):
         return {**model, "theta_": theta}
 
     def _n_members(self, train: Part) -> int:
+        if self._trains_one():
+            return 1
         if self.n_members is not None:
             return int(self.n_members)
-        if not supports_credit(self.losses):  # functions take their time
-            return 1
-        return default_members(len(train.Y), self.network is not None)
+        return default_members(len(train.Y), self._paper_network is None)
 
     def _population_device(self) -> str | None:
         """Return where populations live; None is the memory of the CPU."""
@@ -852,15 +847,19 @@ class CLMLClassifier(LebesgueEstimator):
         names = tuple(loss.name for loss in get_losses(self.losses))
         # Where populations live: "cpu" is PyTorch's, None the library's own.
         found = {"losses": names, "device": self._population_device()}
-        # Copies: networks and encodings may be changed in place.
-        return found | {n: copy.deepcopy(getattr(self, n)) for n in _FIXED_BY_SEARCH}
+        found |= {
+            "search": _lasting(as_search(self.search) or "auto"),
+            "network": _lasting(self._chosen_network),
+            **{name: getattr(self, name) for name in _FIXED_BY_SEARCH},
+        }
+        return copy.deepcopy(found)  # values may be changed in place
 
     def _search_to_continue(self) -> Any:
         search = getattr(self, "_search", None) if self.warm_start else None
         if search is None:
             return None
         for name, value in self._fixed_settings().items():
-            if value != self._search_settings[name]:
+            if not _is_same(value, self._search_settings[name]):
                 raise ValueError(
                     f"warm_start continues a search with {name}="
                     f"{self._search_settings[name]!r}, got {name}={value!r}. Set "
@@ -907,25 +906,13 @@ class CLMLClassifier(LebesgueEstimator):
         return FitRows(train, validation), keeper
 
     def _check_network(self) -> tuple[Encoding, ...]:
-        """Return the encodings of wide members; refuse what has no effect."""
-        if self.network is None:
-            if not isinstance(self.encoding, str):
-                raise ValueError(
-                    "encoding is how columns enter a network that is given, such as "
-                    "network=WideNetwork(); without one columns are standardised."
-                )
+        """Return the encodings of members that are not of the paper's kind."""
+        if self._paper_network is not None:
             return ()
-        for name, default in _PAPER_NETWORK.items():
-            if getattr(self, name) != default:
-                raise ValueError(
-                    f"{name} is of networks of the paper's kind and has no effect on "
-                    f"network={self.network!r}; got {name}={getattr(self, name)!r}."
-                )
-        if self.search not in ("auto", "ascent") or not supports_credit(self.losses):
+        if not self._ascends():
             raise ValueError(
-                f"network={self.network!r} is trained by search='ascent', on losses "
-                f"that are made of row statistics; got search={self.search!r} and "
-                f"losses={tuple(loss.name for loss in get_losses(self.losses))}."
+                f"network={self.network!r} is trained by search='ascent', got "
+                f"search={self.search!r}."
             )
         if isinstance(self.encoding, str):
             return MIXED
@@ -946,38 +933,37 @@ class CLMLClassifier(LebesgueEstimator):
             return
         for name in (*_OF_MEMBERS, *_OF_PAPER):
             self.__dict__.pop(name, None)
-        if self.network is not None:
+        network = self._chosen_network
+        if not isinstance(network, PaperNetwork):
             n_members = self._n_members(train)
             chosen = encodings_in_turn(n_members, len(encodings))
             self.ensemble_ = Ensemble.fit(
                 train.X,
                 train.weight,
                 self.n_labels_,
-                WideNetwork() if self.network == "wide" else self.network,
+                network,
                 encodings,
                 chosen,
             )
             return
         X = train.X
         self.scaling_ = Scaling.identity(X.shape[1])
-        if self.standardize:
+        if network.standardize:
             self.scaling_ = Scaling.fit(X, train.weight)
         contrast = describe_contrast(X, self.scaling_)
         if contrast is not None:
             warn_user(contrast)
-        self.layout_ = Layout(
-            X.shape[1], self.n_labels_, self._width(train), int(self.n_layers)
-        )
+        width = default_width(len(train.Y))
+        self.layout_ = network.build(X.shape[1], self.n_labels_, width)
 
     def _settings_of_run(self, describer: Describer) -> dict[str, Any]:
         # "auto" is another device elsewhere, and other devices round differently.
         where = {"device": self._population_device(), "engine": None}
-        return super()._settings_of_run(describer) | where
-
-    def _width(self, train: Part) -> int:
-        if self.embedding_dim is not None:
-            return int(self.embedding_dim)
-        return default_width(len(train.Y))
+        # Names are what they stand for.
+        search, network = as_search(self.search) or "auto", self._chosen_network
+        values = {"search": search, "network": network}
+        told = {name: describer.of(value) for name, value in values.items()}
+        return super()._settings_of_run(describer) | where | told
 
     def _logits(self, X: Any) -> NDArray[np.float64]:
         if hasattr(self, "ensemble_"):
@@ -989,6 +975,22 @@ class CLMLClassifier(LebesgueEstimator):
         # BLAS rounds otherwise with more threads, and a fit beside takes them away.
         with single_threaded_blas():
             return networks.logits(X) / self.temperature_
+
+
+def _lasting(value: Any) -> Any:
+    """Return a search or network without what a warm start may change."""
+    if isinstance(value, Ascent):
+        return Ascent(init=value.init)
+    if isinstance(value, PaperNetwork):
+        return copy.copy(value).set_params(dropout=0.0)
+    return value
+
+
+def _is_same(value: Any, other: Any) -> bool:
+    """Tell whether a setting is as it was; a network of one's own by what it holds."""
+    if isinstance(value, Value) or not hasattr(value, "build"):
+        return bool(value == other)
+    return type(value) is type(other) and vars(value) == vars(other)
 
 
 def _named_data(train: Part, validation: Part | None) -> dict[str, Any]:

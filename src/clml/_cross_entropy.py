@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from ._adam import Adam
-from ._ascent import NetworkRows
+from ._training_rows import NetworkRows
 from .datasets import iterative_train_test_split
 from .network import Layout, Scaling, backward_pass, forward, forward_pass
 

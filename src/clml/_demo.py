@@ -238,8 +238,10 @@ def _full(method: Method) -> str:
 
 
 def _clml(max_epochs: int, seed: int) -> CLMLClassifier:
+    # The kind of network that cross-entropy trains beside it.
     clf = CLMLClassifier(
         LOSSES,
+        network="paper",
         max_epochs=max_epochs,
         n_jobs=-1,
         random_state=seed,

@@ -10,13 +10,30 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ._ascent import OwnRows, TrainingRows, WideRows
-from .encoding import Bins, Code, Encoding, FittedEncoding, Quantiles, Robust
-from .network import NetworkLayout, WideLayout
+from ._training_rows import OwnRows, TrainingRows, WideRows
+from .encoding import (
+    Bins,
+    Code,
+    Encoding,
+    FittedEncoding,
+    FittedKernel,
+    GaussianKernel,
+    Quantiles,
+    Robust,
+)
+from .network import NetworkLayout, WideLayout, WideNetwork
 
 #: Encodings that members take in turn where none is asked for. No single one is best on
 #: all data, and members that see columns differently err differently.
-MIXED: tuple[Encoding, ...] = (Robust(), Bins(), Quantiles())
+MIXED: tuple[Encoding, ...] = (
+    Robust(),
+    Bins(),
+    GaussianKernel(Robust()),
+    GaussianKernel(Quantiles(), width=0.5),
+)
+
+#: An encoding that has learnt its columns, of one kind or the other.
+Fitted = FittedEncoding | FittedKernel
 
 # Rows that are encoded at a time.
 _BLOCK = 4096
@@ -36,7 +53,7 @@ class Ensemble:
     Attributes
     ----------
     n_labels : int
-    encodings : tuple of FittedEncoding
+    encodings : tuple of FittedEncoding or FittedKernel
     layouts : tuple of NetworkLayout
         The network on each of the encodings.
     chosen : tuple of int
@@ -44,7 +61,7 @@ class Ensemble:
     """
 
     n_labels: int
-    encodings: tuple[FittedEncoding, ...]
+    encodings: tuple[Fitted, ...]
     layouts: tuple[NetworkLayout, ...]
     chosen: tuple[int, ...]
 
@@ -66,20 +83,25 @@ class Ensemble:
             If no column of X differs from row to row.
         """
         # Encodings of data without numbers to encode are all the same.
-        fitted: list[FittedEncoding] = []
+        fitted: list[Fitted] = []
+        networks: list[Network] = []
         place = {}
         for i in dict.fromkeys(chosen):
             found = encodings[i].fit(X, weight)
             same = [j for j, other in enumerate(fitted) if _equal(found, other)]
             if not same:
                 fitted.append(found)
+                networks.append(_fitting(network, encodings[i]))
             place[i] = same[0] if same else len(fitted) - 1
         if not fitted[0].n_columns:
             raise ValueError(
                 "X must have a column that differs from row to row, got "
-                f"{X.shape[1]} constant ones."
+                f"{X.shape[1]} that are constant in the {X.shape[0]} training rows."
             )
-        layouts = [network.build(one.n_columns, n_labels) for one in fitted]
+        layouts = [
+            own.build(one.n_columns, n_labels)
+            for own, one in zip(networks, fitted, strict=True)
+        ]
         members = tuple(place[i] for i in chosen)
         return cls(n_labels, tuple(fitted), tuple(layouts), members)
 
@@ -115,7 +137,16 @@ class Ensemble:
         return total / len(networks)
 
 
-def _equal(one: FittedEncoding, other: FittedEncoding) -> bool:
+def _fitting(network: Network, encoding: Encoding) -> Network:
+    """Return the network that reads an encoding: some need no hidden units."""
+    if type(network) is WideNetwork and not encoding.hidden_units:
+        return WideNetwork(hidden=())
+    return network
+
+
+def _equal(one: Fitted, other: Fitted) -> bool:
+    if isinstance(one, FittedKernel) or isinstance(other, FittedKernel):
+        return False
     mine, others = one.state(), other.state()
     if not (one.code == Code.CLIPPED).any():
         del mine["limit"]  # which bounds nothing

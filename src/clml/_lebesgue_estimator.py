@@ -34,7 +34,7 @@ from ._search import Search, history_arrays
 from ._sklearn_compat import CallbackSupportMixin, EpochCallbacks, warn_user
 from ._threads import started_pool
 from ._transaction import snapshot
-from .losses import Loss, get_losses, list_losses, own_loss
+from .losses import AbsentLoss, Loss, get_losses, list_losses, own_loss
 from .persistence._checkpoint import Checkpoint
 
 # Parameters that a run may change when it goes on: its results do not depend on them.
@@ -149,6 +149,8 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
     def _check_losses(self) -> tuple[Loss, ...]:
         losses = get_losses(self.losses)
         for loss in losses:
+            if isinstance(loss, AbsentLoss):
+                raise ValueError(loss.request)
             if loss.role != "objective":
                 reason = (
                     "has no upper bound"
@@ -272,7 +274,9 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
             record = run.epoch()
             done = run.progress.epoch
             if done == 1:
-                self._check_first_losses(run.progress.archived_losses[0])
+                # On either rows: a function may be undefined at times.
+                first = run.progress.archived_losses[0], record["incumbent_train"][None]
+                self._check_first_losses(np.concatenate(first))
             if self.verbose:
                 print(_epoch_line(done, record), flush=True)
             return stopping.after(record["archive_measure"])
@@ -302,10 +306,16 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
 
     def _check_first_losses(self, losses: NDArray[np.floating]) -> None:
         """Refuse losses that are never defined; warn of those outside [0, 1]."""
-        if not np.isfinite(losses).all(axis=1).any():
+        defined = np.isfinite(losses)
+        if not defined.all(axis=1).any():
+            names = [loss.name for loss in get_losses(self.losses)]
+            never = [
+                n for n, some in zip(names, defined.T, strict=True) if not any(some)
+            ]
             raise ValueError(
                 "No candidate of the first epoch had defined losses. The features may "
-                "be out of range (standardize them), or a loss function may return NaN."
+                "be out of range (standardize them), or a loss function may return "
+                f"NaN, where a number is expected always. Undefined: {never or names}."
             )
         for loss, values in zip(get_losses(self.losses), losses.T, strict=True):
             values = values[np.isfinite(values)]

@@ -10,9 +10,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ._ascent import AscentPlan, Climber, TrainingRows
+from ._ascent import Climber
 from ._candidates import as_single
 from ._search import EpochRows, Fitness, defined_losses, n_undefined
+from ._steps import AscentPlan
+from ._training_rows import TrainingRows
 from .engine import NumpyEngine, TorchEngine
 from .evolution import Strategy
 from .losses import LossSet, RowTargets

@@ -12,6 +12,7 @@ from ._calibration import fit_temperatures
 from ._front import ParetoFront
 from ._map_search import EvolvedMap, evolve_map
 from ._members import MemberRun, Together
+from ._own_losses import FULL, MapBudget
 from ._score_map import apply_map
 from ._search import history_arrays
 from .lebesgue import Ties
@@ -30,6 +31,9 @@ class OutputSettings:
     max_front : int
     shrinkage : "auto" or float
     seed : tuple of int
+    budget : MapBudget
+    ascends : bool
+        Whether maps ascend the losses, as members did, or are evolved, as these were.
     """
 
     losses: Any
@@ -37,11 +41,11 @@ class OutputSettings:
     max_front: int
     shrinkage: Any
     seed: tuple[int, ...]
+    budget: MapBudget = FULL
+    ascends: bool = True
 
 
-# What a label's scale and bias take: more epochs find nothing more.
-_MAP_EPOCHS = 120
-_MAP_POPULATION = 64
+_MAP_EPOCHS = FULL.max_epochs
 
 
 def plain_outputs(run: MemberRun, together: Together) -> EvolvedMap:
@@ -64,8 +68,11 @@ def evolved_outputs(
         settings.losses,
         transform="affine",
         shrinkage=settings.shrinkage,
-        max_epochs=_MAP_EPOCHS,
-        population_size=_MAP_POPULATION,
+        max_epochs=min(settings.budget.max_epochs, _MAP_EPOCHS),
+        population_size=settings.budget.population_size,
+        most_repeats=settings.budget.most_repeats,
+        standard_errors=settings.budget.standard_errors,
+        ascends=settings.ascends,
         ties=settings.ties,
         max_front=settings.max_front,
         seed=settings.seed,

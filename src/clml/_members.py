@@ -11,21 +11,24 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import combinations
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ._ascent import AscentPlan, Climber, TrainingRows
+from ._ascent import Climber
 from ._member_epochs import AscentEpoch, EvolutionEpoch, RunAll
 from ._search import TRACKED, EpochRows, Fitness, centre, n_undefined
+from ._steps import AscentPlan
 from ._threads import shared
+from ._training_rows import TrainingRows
 from .datasets import IterativeStratifiedKFold
 from .engine import NumpyEngine, TorchEngine
 from .evolution import Strategy
-from .losses import LossSet, RowTargets, loss_values
+from .losses import Loss, LossSet, RowTargets, get_losses, loss_values
 
 # How much of the judgement of earlier epochs counts: one epoch's is noisy.
 _KEPT_VALUE = 0.8
@@ -33,6 +36,8 @@ _KEPT_VALUE = 0.8
 _MANY_ROWS = 10_000
 # Of members of which several leave out the same rows.
 _FOLDS = 5
+# Shares of kinds of members are tried in these parts.
+_PARTS = 4
 
 
 def left_out(Y: NDArray[np.uint8], n_members: int, seed: int) -> NDArray[np.bool_]:
@@ -79,6 +84,24 @@ def encodings_in_turn(n_members: int, n_encodings: int) -> list[int]:
     """Return which encoding each member has: others in a fold, others among folds."""
     n_folds = min(_FOLDS, n_members)
     return [(i % n_folds + i // n_folds) % n_encodings for i in range(n_members)]
+
+
+def simplex_grid(n: int, parts: int) -> NDArray[np.float64]:
+    """Return all shares of n in whole parts, that of all the same first.
+
+    Examples
+    --------
+    >>> from clml._members import simplex_grid
+    >>> simplex_grid(2, 2)
+    array([[0.5, 0.5],
+           [0. , 1. ],
+           [0.5, 0.5],
+           [1. , 0. ]])
+    """
+    bars = combinations(range(parts + n - 1), n - 1)
+    ends = np.array([(-1, *some, parts + n - 1) for some in bars])
+    shares = (np.diff(ends, axis=1) - 1) / parts
+    return np.concatenate([np.full((1, n), 1.0 / n), shares])
 
 
 class Members(Protocol):
@@ -268,17 +291,65 @@ class Together:
     networks : tuple of float32 arrays
         The weights of each.
     sizes : float64 array (members,)
-        The root mean square of each one's logits, by which they are divided: only then
-        does an average hear every member.
-    seen, unseen : float64 arrays (n, K) and (judged, K)
-        Average logits of the training rows by members that were trained on them, and
-        of the rows that judge.
+        The root mean square of each one's logits of the rows that are followed, by
+        which they are divided: only then does an average hear every member.
+    seen : float64 array (followed, K)
+        Average logits of the training rows that are followed, by members that were
+        trained on them.
+    by_kind : float64 array (kinds, judged, K)
+        Average logits of the rows that judge, by members of each kind.
+    shares : float64 array (kinds,) or None
+        What each kind has in the average of all; None for the same.
     """
 
     networks: tuple[NDArray[np.float32], ...]
     sizes: NDArray[np.float64]
     seen: NDArray[np.float64]
-    unseen: NDArray[np.float64]
+    by_kind: NDArray[np.float64]
+    shares: NDArray[np.float64] | None = None
+
+    @property
+    def unseen(self) -> NDArray[np.float64]:
+        """Average logits (judged, K) of the rows that judge."""
+        if len(self.by_kind) == 1:
+            return self.by_kind[0]
+        return np.tensordot(self._shares, self.by_kind, axes=1)
+
+    @property
+    def _shares(self) -> NDArray[np.float64]:
+        n = len(self.by_kind)
+        return np.full(n, 1.0 / n) if self.shares is None else self.shares
+
+    def scales(self, kinds: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return what logits of each member are multiplied by before their mean.
+
+        Parameters
+        ----------
+        kinds : int array (members,)
+            That of each member.
+        """
+        own = self._shares[kinds] * len(kinds) / np.bincount(kinds)[kinds]
+        return np.asarray(own / self.sizes)
+
+    def mixed(
+        self, other: Together, better: NDArray[np.bool_], kinds: NDArray[np.intp]
+    ) -> Together:
+        """Return this one with the kinds that are better in another.
+
+        Parameters
+        ----------
+        other : Together
+        better : bool array (kinds,)
+        kinds : int array (members,)
+            That of each member.
+        """
+        pairs = zip(self.networks, other.networks, better[kinds], strict=True)
+        return Together(
+            tuple(b if taken else a for a, b, taken in pairs),
+            np.where(better[kinds], other.sizes, self.sizes),
+            other.seen,
+            np.where(better[:, None, None], other.by_kind, self.by_kind),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -292,11 +363,25 @@ class Jury:
     held_out : bool array (members, n)
     validation : sequence of TrainingRows or None
         Rows that no member was trained on, if there are any, as each reads them.
+    followed : int array or None
+        Training rows whose losses are followed; None for all of them.
+    kinds : int array (members,) or None
+        That of each member, from 0 on; None where all are of one. Members of every kind
+        judge every row, so each kind is judged by itself.
     """
 
     rows: Sequence[TrainingRows]
     held_out: NDArray[np.bool_]
     validation: Sequence[TrainingRows] | None
+    followed: NDArray[np.intp] | None = None
+    kinds: NDArray[np.intp] | None = None
+
+    @property
+    def kind_of(self) -> NDArray[np.intp]:
+        """The kind of each member, (members,)."""
+        if self.kinds is None:
+            return np.zeros(len(self.held_out), dtype=np.intp)
+        return self.kinds
 
     @property
     def judged(self) -> NDArray[np.bool_] | None:
@@ -316,37 +401,75 @@ class Jury:
         self, networks: Sequence[NDArray[np.float32]], executor: Executor | None
     ) -> Together:
         """Compute what the members say."""
+        followed, judging = self._listened_to()
+        # About the same rows all: their sizes are compared.
+        common = np.zeros(followed.shape[1], dtype=bool)
+        common[self._followed] = True
+        asked = common | judging
 
         def say(member: int) -> tuple[float, NDArray, NDArray | None]:
-            logits = self.rows[member].logits(networks[member])
-            square = float(np.mean(np.square(logits, dtype=np.float64)))
+            network, wanted = networks[member], asked[member]
+            some = None if wanted.all() else np.flatnonzero(wanted)
+            logits = self.rows[member].logits(network, some)
+            of_common = logits[common[wanted]]
+            square = float(np.mean(np.square(of_common, dtype=np.float64)))
             size = square**0.5 if square > 0 else 1.0
             beyond = None
             if self.validation is not None:
-                beyond = self.validation[member].logits(networks[member])
-                beyond = beyond / np.float32(size)
+                beyond = self.validation[member].logits(network) / np.float32(size)
             return size, logits / np.float32(size), beyond
 
         said: list[Any] = shared(executor, say, range(len(networks)))
-        out = self.held_out
-        seen = sum(z * ~out[b][:, None] for b, (_, z, _) in enumerate(said))
-        seen = seen / np.maximum((~out).sum(axis=0), 1)[:, None]
-        if self.validation is not None:
-            unseen = np.mean([z for _, _, z in said], axis=0, dtype=np.float64)
-        else:
-            judged = self.judged
-            votes = out.sum(axis=0)
-            if not votes.any():  # too few rows for anyone to leave some out
-                unseen = seen
+        logits = [z for _, z, _ in said]
+        by_kind = []
+        for kind in range(self.kind_of.max() + 1):
+            own = np.flatnonzero(self.kind_of == kind)
+            if self.validation is not None:
+                beyond = [said[m][2] for m in own]
+                by_kind.append(np.mean(beyond, axis=0, dtype=np.float64))
             else:
-                unseen = sum(z * out[b][:, None] for b, (_, z, _) in enumerate(said))
-                unseen = (unseen / np.maximum(votes, 1)[:, None])[judged]
+                theirs = [logits[m] for m in own]
+                found = _averages(theirs, asked[own], judging[own])
+                by_kind.append(found[self.judged])
         return Together(
             tuple(networks),
             np.array([size for size, _, _ in said]),
-            np.asarray(seen, dtype=np.float64),
-            np.asarray(unseen, dtype=np.float64),
+            _averages(logits, asked, followed)[self._followed],
+            np.stack(by_kind),
         )
+
+    @property
+    def _followed(self) -> slice | NDArray[np.intp]:
+        return slice(None) if self.followed is None else self.followed
+
+    def _listened_to(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Tell whose word counts on which rows, (members, n): followed, and judging."""
+        out = self.held_out
+        followed = np.zeros_like(out)
+        followed[:, self._followed] = ~out[:, self._followed]
+        if self.validation is not None:
+            return followed, np.zeros_like(out)
+        # With too few rows for anyone to leave some out everybody judges everything.
+        return followed, out if out.any() else np.ones_like(out)
+
+
+def _averages(
+    logits: Sequence[NDArray], asked: NDArray[np.bool_], heard: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """Return the average logits (n, K), 0 where nobody is heard.
+
+    Parameters
+    ----------
+    logits : sequence of arrays
+        Of the rows that each member was asked about.
+    asked, heard : bool arrays (members, n)
+        Nobody is heard who was not asked.
+    """
+    total = np.zeros((asked.shape[1], logits[0].shape[1]), dtype=logits[0].dtype)
+    for z, wanted, counts in zip(logits, asked, heard, strict=True):
+        total[counts] += z[counts[wanted]]
+    votes = np.maximum(heard.sum(axis=0), 1)
+    return np.asarray(total / votes[:, None], dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -357,10 +480,10 @@ class MemberProgress:
     ----------
     epoch : int
     best : Together or None
-        The members after the epoch that the jury liked best.
-    value, best_value : float
+        The members after the epoch that the jury liked best, each kind after its own.
+    value, best_value : float64 arrays (kinds,)
         Mean logarithm of the judged losses, averaged over the last epochs: now, and
-        the smallest.
+        the smallest. Of no entries before the first.
     measure : float
         The largest Lebesgue measure of what the members' judged losses dominate.
     history : tuple of dict
@@ -368,8 +491,8 @@ class MemberProgress:
 
     epoch: int = 0
     best: Together | None = None
-    best_value: float = np.inf
-    value: float = np.inf
+    best_value: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    value: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     measure: float = 0.0
     history: tuple[dict[str, Any], ...] = ()
 
@@ -380,7 +503,8 @@ class MemberProgress:
 
     def to_continue(self) -> MemberProgress:
         """Return what another run goes on from, which may have other rows to judge."""
-        return replace(self, best=None, best_value=np.inf, value=np.inf)
+        nothing = np.empty(0)
+        return replace(self, best=None, best_value=nothing, value=nothing)
 
 
 class MemberRun:
@@ -391,11 +515,15 @@ class MemberRun:
     members : Members
     jury : Jury
     train, judge : RowTargets
-        Of the training rows, and of those that judge.
+        Of the training rows that the jury follows, and of those that judge.
     losses : sequence of losses
     executor : Executor or None
     progress : MemberProgress, default=None
         Of the run that this one continues.
+    trained : sequence of Loss, default=None
+        The losses that members are trained on, where these are others: some of the
+        losses, or what stands in for them. The latter takes part in choosing the epoch,
+        since it is less noisy than functions that count few errors.
     """
 
     def __init__(
@@ -407,10 +535,16 @@ class MemberRun:
         losses: Any,
         executor: Executor | None,
         progress: MemberProgress | None = None,
+        trained: Sequence[Loss] | None = None,
     ):
         self.members, self.jury = members, jury
         self.train, self.judge = train, judge
         self._losses, self._executor = losses, executor
+        names = [loss.name for loss in get_losses(losses)]
+        known = names if trained is None else [loss.name for loss in trained]
+        # Where members have each loss; those that only judge have no place.
+        self._places = np.array([known.index(n) if n in known else -1 for n in names])
+        self._stand_ins = tuple(x for x in trained or () if x.name not in names)
         self.progress = progress or MemberProgress()
 
     def epoch(self) -> dict[str, Any]:
@@ -425,17 +559,22 @@ class MemberRun:
         train = _values(self.train, said.seen, self._losses)
         judged = self.losses_of(said.unseen)
         measure = max(now.measure, float(np.prod(1 - np.clip(judged, 0, 1))))
-        value = _log_mean(judged, self.judge)
-        if np.isfinite(now.value):  # not the first, nor after an undefined one
-            value = _KEPT_VALUE * now.value + (1 - _KEPT_VALUE) * value
-        better = value < now.best_value or now.best is None
+        value = self._values_of(said, judged)
+        if len(now.value):  # not the first
+            older = np.where(np.isfinite(now.value), now.value, value)
+            value = _KEPT_VALUE * older + (1 - _KEPT_VALUE) * value
+        best, best_value = said, value
+        if now.best is not None:
+            better = value < now.best_value
+            best = now.best.mixed(said, better, self.jury.kind_of)
+            best_value = np.where(better, value, now.best_value)
         record = {
             "sigma": step["sigma"],
             "measure": float(np.prod(1 - np.clip(train, 0, 1))),
             "archive_measure": measure,
             "incumbent_train": train,
-            "mean_train": _mean_of_defined(step["members_train"]),
-            "undefined": step["undefined"],
+            "mean_train": self._of_all(_mean_of_defined(step["members_train"]), np.nan),
+            "undefined": self._of_all(step["undefined"], n_undefined(judged[None])),
             "incumbent_validation": judged,
             "mean_validation": judged,
             **self._tracked("train", self.train, said.seen),
@@ -445,8 +584,8 @@ class MemberRun:
         self.progress = replace(
             now,
             epoch=now.epoch + 1,
-            best=said if better else now.best,
-            best_value=value if better else now.best_value,
+            best=best,
+            best_value=best_value,
             value=value,
             measure=measure,
             history=(*now.history, record),
@@ -459,15 +598,51 @@ class MemberRun:
         done = self.progress.epoch
         return done > 0 and all(epoch == done for epoch in self.members.epochs)
 
+    def weighed(self) -> Together:
+        """Return the best members, each kind with the share that the judges give it.
+
+        Halfway between the same for all and the best of a grid: so few rows often judge
+        that the best of many is chosen by chance.
+        """
+        best = self.progress.best
+        assert best is not None
+        n_kinds = len(best.by_kind)
+        if n_kinds == 1 or not self.jury.impartial:
+            return best
+        grid = simplex_grid(n_kinds, _PARTS)
+        values = []
+        for shares in grid:
+            logits = np.tensordot(shares, best.by_kind, axes=1)
+            values.append(self._value_of(logits, self.losses_of(logits)))
+        chosen = grid[int(np.argmin(values))]
+        return replace(best, shares=0.5 * (1.0 / n_kinds + chosen))
+
     def judge_now(self) -> None:
         """Judge the members as they are, before any epoch."""
         said = self.jury.hear(self.members.networks(), self._executor)
-        value = _log_mean(self.losses_of(said.unseen), self.judge)
+        value = self._values_of(said, self.losses_of(said.unseen))
         self.progress = replace(self.progress, best=said, best_value=value)
 
     def losses_of(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the losses (o,) of logits of the rows that judge."""
         return _values(self.judge, logits, self._losses)
+
+    def _values_of(self, said: Together, judged: NDArray) -> NDArray[np.float64]:
+        """Return what the epoch of each kind is chosen by, from all kinds' losses."""
+        if len(said.by_kind) == 1:
+            return np.array([self._value_of(said.unseen, judged)])
+        return np.array([self._value_of(z, self.losses_of(z)) for z in said.by_kind])
+
+    def _value_of(self, logits: NDArray, judged: NDArray) -> float:
+        """Return what an epoch is chosen by."""
+        if self._stand_ins:
+            also = _values(self.judge, logits, self._stand_ins)
+            judged = np.concatenate([judged, also])
+        return _log_mean(judged, self.judge)
+
+    def _of_all(self, trained: NDArray[Any], others: Any) -> NDArray[Any]:
+        """Return a value for each loss, others for those that only judge."""
+        return np.where(self._places >= 0, trained[self._places], others)
 
     def _tracked(
         self, rows: str, targets: RowTargets, logits: NDArray[np.float64]

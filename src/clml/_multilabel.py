@@ -11,10 +11,11 @@ from scipy.special import expit
 from sklearn.base import ClassifierMixin, clone
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ._csr_format import check_csr_parts
 from ._indicator import check_indicator
+from ._missing import checked_rows
 from ._names import column_names, match_names, refuse_twice
 from ._paths import PathLike
 from ._rows import Part, drop_weightless
@@ -54,6 +55,7 @@ class MultiLabelMixin(ClassifierMixin):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self._fits_missing
         tags.target_tags.single_output = True
         tags.target_tags.multi_output = True
         tags.classifier_tags.multi_label = True
@@ -130,18 +132,32 @@ class MultiLabelMixin(ClassifierMixin):
             missing = "X_val" if X_val is None else "y_val"
             raise ValueError(f"X_val and y_val go together, but {missing} is None.")
         names = column_names(y_val)
-        X_val, y_val = self._check_X_y(X_val, y_val, reset=False)
+        X_val, y_val = self._check_X_y(X_val, y_val, reset=False, name="X_val")
         return Part(X_val, self._encode_targets(y_val, "y_val", names))
 
-    def _check_X_y(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
+    @property
+    def _fits_missing(self) -> bool:
+        """Whether rows that are fitted may hold NaN."""
+        return False
+
+    @property
+    def _predicts_missing(self) -> bool:
+        """Whether rows that are predicted may hold NaN."""
+        return False
+
+    def _check_X_y(
+        self, X: Any, y: Any, *, reset: bool, name: str = "X"
+    ) -> tuple[Any, Any]:
         if getattr(y, "ndim", 1) == 2 and y.shape[1] == 0:
             # scikit-learn would speak of features.
             raise ValueError(f"y must have at least one label, got shape {y.shape}.")
         refuse_ragged(y)
-        X, y = validate_data(
+        X, y = checked_rows(
             self,
             X,
             y,
+            missing=self._fits_missing,
+            name=name,
             accept_sparse="csr",
             dtype=[np.float64, np.float32],
             multi_output=True,
@@ -165,8 +181,13 @@ class MultiLabelMixin(ClassifierMixin):
     def _check_rows(self, X: Any) -> Any:
         check_is_fitted(self)
         refuse_partitions(X)
-        rows = validate_data(
-            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
+        rows = checked_rows(
+            self,
+            X,
+            missing=self._predicts_missing,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            reset=False,
         )
         return _check_entries(rows)
 
@@ -282,11 +303,15 @@ class MultiLabelMixin(ClassifierMixin):
         """
         with params_kept_on_error(self):
             for name in {key.partition("__")[0] for key in params if "__" in key}:
-                held = params.get(name, getattr(self, name, None))
+                held = self._within(name, params.get(name, getattr(self, name, None)))
                 if isinstance(held, Value):  # it may be another estimator's, too
                     params = {**params, name: clone(held)}
             super().set_params(**params)
         return self
+
+    def _within(self, name: str, held: Any) -> Any:
+        """Return what a parameter stands for, of which a parameter is to be set."""
+        return held
 
     def _probabilities(self, X: Any) -> NDArray[np.float64]:
         """Return (n, K), of checked rows; what logits say unless overridden."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._archive import Archive
-from ._ascent import Climber, NetworkRows, TrainingRows
+from ._ascent import Climber
+from ._device_members import DeviceMembers, MemberDevice
 from ._ensemble import Ensemble
 from ._member_epochs import RunAll
 from ._member_fit import OutputSettings
@@ -22,6 +24,7 @@ from ._members import (
     folds_left_out,
     left_out,
 )
+from ._own_losses import training_losses
 from ._recipe import Recipe, default_epochs
 from ._rows import FitRows, Part
 from ._run_state import (
@@ -32,23 +35,11 @@ from ._run_state import (
     read_strategy,
 )
 from ._search import Fitness, Search
+from ._searches import Ascent, Population, SearchMethod
+from ._training_rows import NetworkRows, TrainingRows
 from .engine import Engine, NumpyEngine, TorchEngine
-from .losses import Loss, LossSet, RowTargets
-from .network import Layout, Scaling
-
-# Parameters that a recipe takes as they are.
-_OF_RECIPE = (
-    "init",
-    "evolve",
-    "learning_rate",
-    "batch_size",
-    "smoothing",
-    "dropout",
-    "epoch_rows",
-    "population_size",
-    "covariance",
-    "sigma0",
-)
+from .losses import Loss, LossSet, RowTargets, supports_credit
+from .network import Layout, PaperNetwork, Scaling, WideLayout
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +50,8 @@ class NetworkFit:
     ----------
     settings : CLMLClassifier
         For its parameters.
-    kind : {"ascent", "cma", "rank_gradient"}
+    method : SearchMethod
+        What "auto" stands for, if it was that.
     losses : tuple of Loss
     layout : Layout
         Of networks of the paper's kind.
@@ -67,7 +59,8 @@ class NetworkFit:
     seed : sequence of int
     rows : FitRows
     device : str or None
-        Where populations live; None is the memory of the CPU.
+        Where populations live and wide members are trained; None is the memory of the
+        CPU.
     executor : Executor or None
     n_rows : int or None
         Training rows, if ``rows`` are but a sample of them.
@@ -75,12 +68,14 @@ class NetworkFit:
         What evaluates these, and those that judge, if there are any.
     run_all : RunAll or None
         What runs epochs of members; None for this process.
+    network : PaperNetwork or None
+        What the layout is one of.
     ensemble : Ensemble or None
         Members that are networks of another kind than the paper's.
     """
 
     settings: Any
-    kind: str
+    method: SearchMethod
     losses: tuple[Loss, ...]
     layout: Layout | None
     scaling: Scaling | None
@@ -91,6 +86,7 @@ class NetworkFit:
     n_rows: int | None = None
     engines: tuple[Engine, Engine | None] | None = None
     run_all: RunAll | None = None
+    network: PaperNetwork | None = None
     ensemble: Ensemble | None = None
 
     @property
@@ -99,20 +95,27 @@ class NetworkFit:
         return self.layout
 
     @property
+    def _ascends(self) -> bool:
+        return isinstance(self.method, Ascent)
+
+    @property
     def _n_rows(self) -> int:
         return len(self.rows.train.Y) if self.n_rows is None else self.n_rows
 
     @property
     def recipe(self) -> Recipe:
         """How networks are trained."""
-        n_epochs = self.settings.max_epochs or default_epochs(self.kind, self._n_rows)
+        wide = self.ensemble is not None
+        n_epochs = self.settings.max_epochs or default_epochs(
+            self.method.kind, self._n_rows, wide
+        )
         return Recipe(
-            kind=self.kind,
+            search=self.method,
             n_epochs=int(n_epochs),
             # How far a warm start will go is not known.
             horizon=None if self.settings.warm_start else int(n_epochs),
-            wide=self.ensemble is not None,
-            **{name: getattr(self.settings, name) for name in _OF_RECIPE},
+            wide=wide,
+            dropout=0.0 if self.network is None else self.network.dropout,
         )
 
     @property
@@ -120,10 +123,12 @@ class NetworkFit:
         """How the front of members' outputs is searched for."""
         return OutputSettings(
             losses=self.settings.losses,
-            ties=self.settings.ties,
+            # Nothing is ranked in an ascent but these outputs.
+            ties=getattr(self.method, "ties", "depth"),
             max_front=int(self.settings.max_front),
             shrinkage=self.settings.shrinkage,
             seed=(*self.seed, 4),
+            ascends=self._ascends,
         )
 
     @property
@@ -197,28 +202,42 @@ class NetworkFit:
         """
         trained, progress = continued or (None, None)
         n_members = n_members if trained is None else len(trained)
-        train = self._member_rows(self.rows.train, n_members)
+        device = self._member_device()
+        train = self._member_rows(self.rows.train, n_members, device)
         validation = self.rows.validation
+        beyond = None
+        if validation is not None:
+            beyond = self._member_rows(validation, n_members, device)
+        held_out = self._held_out(n_members)
         jury = Jury(
             train,
-            self._held_out(n_members),
-            None if validation is None else self._member_rows(validation, n_members),
+            held_out,
+            beyond,
+            self._followed(),
+            None if self.ensemble is None else _kinds(self.ensemble.chosen, held_out),
         )
         all_targets = self.rows.train.targets
+        followed = all_targets
+        if jury.followed is not None:
+            followed = all_targets.take(jury.followed)
         judge = self.rows.judge.targets
         if jury.judged is not None:
             judge = all_targets.take(np.flatnonzero(jury.judged))
         n_labels = all_targets.n_labels
-        loss_set = LossSet(self.losses, n_labels)
+        trained_on = self.losses
+        if self._ascends:
+            trained_on = training_losses(self.losses)
+        loss_set = LossSet(trained_on, n_labels)
         if state is not None:
             sizes = [rows.layout.size for rows in train]
-            trained = read_members(state, sizes, loss_set, self.kind == "ascent")
+            trained = read_members(state, sizes, loss_set, self._ascends)
             progress = read_member_progress(
                 state,
                 len(self.losses),
                 sizes,
-                (all_targets.n_rows, n_labels),
+                (followed.n_rows, n_labels),
                 (judge.n_rows, n_labels),
+                int(jury.kind_of.max()) + 1,
             )
         # Of any unit: what a step does must not depend on it.
         weight = all_targets.weight / all_targets.weight.mean()
@@ -227,16 +246,30 @@ class NetworkFit:
             for out in jury.held_out
         ]
         members: AscendingMembers | EvolvedMembers
-        if self.kind == "ascent":
+        if self._ascends:
             began = 0 if state is not None else None
-            members = self._ascending(train, targets, loss_set, trained, began)
+            members = self._ascending(train, targets, loss_set, trained, began, device)
         else:
             members = self._evolved(
                 self.network_rows(self.rows.train), targets, trained
             )
         return MemberRun(
-            members, jury, all_targets, judge, self.losses, self.executor, progress
+            members,
+            jury,
+            followed,
+            judge,
+            self.losses,
+            self.executor,
+            progress,
+            trained_on,
         )
+
+    def _followed(self) -> NDArray[np.intp] | None:
+        """Return the training rows whose losses are followed; None for all."""
+        # A function may need more rows than some.
+        if self.ensemble is None or not supports_credit(self.losses):
+            return None
+        return followed_rows(self._n_rows)
 
     def _held_out(self, n_members: int) -> NDArray[np.bool_]:
         if self.rows.validation is not None:
@@ -246,11 +279,29 @@ class NetworkFit:
             return folds_left_out(self.rows.train.Y, n_members, seed)
         return left_out(self.rows.train.Y, n_members, seed)
 
-    def _member_rows(self, part: Part, n_members: int) -> list[TrainingRows]:
+    def _member_device(self) -> MemberDevice | None:
+        """Return what trains wide members on a device, if one was asked for."""
+        ensemble = self.ensemble
+        if ensemble is None or self.device is None or self.run_all is not None:
+            return None
+        if all(type(layout) is WideLayout for layout in ensemble.layouts):
+            return MemberDevice(self.device, self.settings.memory_mb)
+        if self.settings.device == "auto":
+            return None
+        raise ValueError(
+            "Networks of your own are trained by their own code, on the CPU; a device "
+            f"trains WideNetwork alone. Got network={self.settings.network!r} with "
+            f"device={self.settings.device!r} and engine={self.settings.engine!r}."
+        )
+
+    def _member_rows(
+        self, part: Part, n_members: int, device: MemberDevice | None = None
+    ) -> list[TrainingRows]:
         """Return rows as each of the members reads them."""
-        if self.ensemble is not None:
-            return self.ensemble.rows(part.X)
-        return [self.network_rows(part)] * n_members
+        if self.ensemble is None:
+            return [self.network_rows(part)] * n_members
+        rows = self.ensemble.rows(part.X)
+        return rows if device is None else device.rows(rows)
 
     def _member_seeds(self, n_members: int) -> list[np.random.SeedSequence]:
         return np.random.SeedSequence([*self.seed, 1]).spawn(n_members)
@@ -262,6 +313,7 @@ class NetworkFit:
         loss_set: LossSet,
         climbers: Any,
         began: int | None,
+        device: MemberDevice | None,
     ) -> AscendingMembers:
         seeds = self._member_seeds(len(targets))
         climbers = climbers or [
@@ -269,10 +321,14 @@ class NetworkFit:
             for rows, seed in zip(train, seeds, strict=True)
         ]
         began = climbers[0].epoch if began is None else began
-        plan = self.recipe.ascent(targets[0].n_rows, self.layout)
+        plan = self.recipe.ascent(targets[0].n_rows)
         # What of the start still lies ahead of a warm start, after an interrupt.
         left = max(plan.surrogate_epochs - began, 0)
         plan = replace(plan, surrogate_epochs=left)
+        if device is not None:
+            return DeviceMembers(
+                device, climbers, train, targets, loss_set, plan, began
+            )
         return AscendingMembers(
             climbers, train, targets, loss_set, plan, began, self.run_all
         )
@@ -323,10 +379,30 @@ class NetworkFit:
 
     @property
     def _fitness(self) -> Fitness:
+        search = self.method
+        assert isinstance(search, Population)  # an ascent ranks nothing
         return Fitness(
-            ties=self.settings.ties,
-            method=self.settings.lebesgue,
-            n_samples=self.settings.n_samples,
+            ties=search.ties,
+            method=search.lebesgue,
+            n_samples=search.n_samples,
             seed=(*self.seed, 2),
-            archived=self.settings.reference == "archive",
+            archived=search.reference == "archive",
         )
+
+
+def _kinds(
+    chosen: Sequence[int], held_out: NDArray[np.bool_]
+) -> NDArray[np.intp] | None:
+    """Return the kind of each member: its encoding, if each kind judges all rows."""
+    kinds = np.unique(chosen, return_inverse=True)[1]
+    judged = held_out.any(axis=0)
+    for kind in range(kinds.max() + 1):
+        if (held_out[kinds == kind].any(axis=0) != judged).any():
+            return None
+    return kinds
+
+
+def followed_rows(n: int) -> NDArray[np.intp]:
+    """Return rows that stand for all of them while wide networks are trained."""
+    n_followed = int(np.clip(n // 5, min(n, 100), 2000))
+    return np.linspace(0, n - 1, n_followed).astype(np.intp)

@@ -36,8 +36,9 @@ from ._partition_rows import (
 )
 from ._partition_sources import ClusterPartitions, LocalPartitions, Partitions
 from ._pickling import refuse_unpicklable
-from ._recipe import MANY_WEIGHTS
+from ._recipe import MANY_WEIGHTS, as_network
 from ._rows import FitRows
+from ._searches import CMA, Ascent, RankGradient, SearchMethod, as_search
 from ._sklearn_compat import warn_user
 from ._torch import cpu_threads
 from .datasets import RowPartitions, as_partitions
@@ -47,15 +48,12 @@ from .engine._dask import DaskHolders
 from .engine._partitioned import PartitionedEngine, refuse_matrix_losses
 from .engine._tree_sum import Node, add_along_tree
 from .losses import Loss
-from .network import Layout, Scaling, describe_contrast
+from .network import PaperNetwork, Scaling, describe_contrast
 
 #: Rows of a part that are looked at one by one, some more where partitions are many.
 SAMPLE_ROWS = 20_000
 # And how many numbers these may have: fewer rows, where features are many.
 _SAMPLE_NUMBERS = 1 << 24
-# The paper's: a population moves all weights at once, and more rows do not make that
-# easier.
-_WIDTH = 20
 # Into how many partitions rows in memory are cut, and how large these are at most.
 _MANY_PARTITIONS = 64
 _MOST_ROWS = 65_536
@@ -256,7 +254,7 @@ def fit_in_partitions(
             print(f"{partitions.n} partitions: {n_rows}", flush=True)
         rows = _sample(partitions, plan, survey, (*clf._seed, 6))
         _learn_columns(clf, given, survey, rows)
-        kind = _search_kind(clf)
+        method = _search_method(clf)
         is_local = isinstance(partitions, LocalPartitions)
         in_flight = _SHARE_IN_FLIGHT if is_local else 1.0
         engines = EnginePlan(
@@ -271,14 +269,14 @@ def fit_in_partitions(
         beside_mb = 3 * sum(part.nbytes for part in rows.parts) / 2**20
         with partitions.held(plan, engines, beside_mb) as holders:
             return _run(
-                clf, kind, losses, survey, rows, engines, holders, executor, keeper,
+                clf, method, losses, survey, rows, engines, holders, executor, keeper,
                 arguments,
             )  # fmt: skip
 
 
 def _run(
     clf: Any,
-    kind: str,
+    method: SearchMethod,
     losses: tuple[Loss, ...],
     survey: Survey,
     rows: FitRows,
@@ -298,7 +296,8 @@ def _run(
         validation = train.of_part(VALIDATION, sample)
     built = NetworkFit(
         settings=clf,
-        kind=kind,
+        method=method,
+        network=_network(clf),
         losses=losses,
         layout=clf.layout_,
         scaling=clf.scaling_,
@@ -331,7 +330,7 @@ def _run(
 def _refuse_settings(clf: Any) -> None:
     """Refuse what needs single rows, before anything is computed."""
     wanted = None
-    if clf.search == "ascent":
+    if isinstance(as_search(clf.search), Ascent):
         wanted = "search='ascent' steps through batches of rows"
     elif clf.n_members not in (None, 1):
         wanted = f"n_members={clf.n_members} judge each other's rows"
@@ -413,14 +412,16 @@ def _learn_columns(clf: Any, given: Sources, survey: Survey, rows: FitRows) -> N
     n_train = survey.n_rows[TRAIN]
     clf._warn_constant_labels(survey.positives / n_train)
     clf.scaling_ = Scaling.identity(n_features)
-    if clf.standardize:
+    network = _network(clf)
+    if network.standardize:
         assert survey.moments is not None
         clf.scaling_ = Scaling.from_moments(survey.moments)
     contrast = describe_contrast(rows.train.X, clf.scaling_)
     if contrast is not None:
         warn_user(contrast)
-    width = clf.embedding_dim or _WIDTH
-    clf.layout_ = Layout(n_features, n_labels, int(width), int(clf.n_layers))
+    # The paper's width: a population moves all weights at once, and more rows do not
+    # make that easier.
+    clf.layout_ = network.build(n_features, n_labels)
 
 
 def _check_count(what: str, names: Sequence[str], expected: int) -> None:
@@ -428,7 +429,13 @@ def _check_count(what: str, names: Sequence[str], expected: int) -> None:
         raise ValueError(f"Partitions have {expected} {what}, but {len(names)} names.")
 
 
-def _search_kind(clf: Any) -> str:
-    if clf.search != "auto":
-        return str(clf.search)
-    return "rank_gradient" if clf.layout_.size >= MANY_WEIGHTS else "cma"
+def _network(clf: Any) -> PaperNetwork:
+    network: PaperNetwork = as_network(clf.network, ascends=False)
+    return network
+
+
+def _search_method(clf: Any) -> SearchMethod:
+    search = as_search(clf.search)
+    if search is not None:
+        return search
+    return RankGradient() if clf.layout_.size >= MANY_WEIGHTS else CMA()

@@ -139,7 +139,7 @@ def members_state(members: Members, progress: MemberProgress) -> dict[str, Any]:
             "networks": list(best.networks),
             "sizes": best.sizes,
             "seen": best.seen,
-            "unseen": best.unseen,
+            "by_kind": best.by_kind,
         },
         "best_value": progress.best_value,
         "value": progress.value,
@@ -172,7 +172,12 @@ def read_members(
 
 
 def read_member_progress(
-    state: Any, n_losses: int, sizes: Sequence[int], seen: Shape, unseen: Shape
+    state: Any,
+    n_losses: int,
+    sizes: Sequence[int],
+    seen: Shape,
+    unseen: Shape,
+    n_kinds: int = 1,
 ) -> MemberProgress:
     """Return what members had found; shapes are those of what they say."""
     best = entry(state, "best")
@@ -180,6 +185,9 @@ def read_member_progress(
     networks = entry(best, "networks")
     if not isinstance(networks, list) or len(networks) != len(sizes):
         raise damaged(f"there are not {len(sizes)} networks")
+    own_sizes = read_floats(best, "sizes", (len(sizes),))
+    if not ((own_sizes > 0) & np.isfinite(own_sizes)).all():
+        raise damaged("sizes of members are not positive")
     return MemberProgress(
         epoch=n_epochs,
         best=Together(
@@ -187,12 +195,12 @@ def read_member_progress(
                 read_floats({"network": one}, "network", (size,), np.float32)
                 for one, size in zip(networks, sizes, strict=True)
             ),
-            read_floats(best, "sizes", (len(sizes),)),
+            own_sizes,
             read_floats(best, "seen", seen),
-            read_floats(best, "unseen", unseen),
+            read_floats(best, "by_kind", (n_kinds, *unseen)),
         ),
-        best_value=read_float(state, "best_value"),
-        value=read_float(state, "value"),
+        best_value=read_floats(state, "best_value", (n_kinds,)),
+        value=read_floats(state, "value", (n_kinds,)),
         measure=read_float(state, "measure"),
         history=read_history(state, n_epochs, n_losses, "incumbent_validation"),
     )

@@ -50,25 +50,6 @@ def clone_sharing(estimator: Any, parameter: str) -> Any:
     return twin
 
 
-class HiddenParameter:
-    """A parameter that bears the name of one of scikit-learn's methods.
-
-    ``get_params`` lists it and ``set_params`` sets it, but it is no attribute: an
-    estimator with an attribute ``transform`` is a transformer to pipelines and checks.
-    """
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        raise AttributeError(
-            f"{self._name!r} is a parameter and no method: get_params() has it."
-        )
-
-    def __set__(self, instance: Any, value: Any) -> None:
-        vars(instance)[self._name] = value
-
-
 class EpochCallbacks:
     """Runs the callbacks of a fit: one task for the fit, one below it an epoch.
 
@@ -165,7 +146,6 @@ class EpochCallbacks:
 __all__ = [
     "CallbackSupportMixin",
     "EpochCallbacks",
-    "HiddenParameter",
     "clone_sharing",
     "fit_context",
     "warn_user",

@@ -11,6 +11,7 @@ from sklearn.utils.metaestimators import _BaseComposition
 from ._classifier import CLMLClassifier
 from ._mapped import Learners, MappedScoresClassifier, delegate_input_tags
 from ._scale_columns import ScaleNonIndicators
+from ._searches import Ascent
 from ._sklearn_compat import fit_context, with_callbacks
 from ._transaction import all_or_nothing, params_kept_on_error
 from .lebesgue import Ties
@@ -66,7 +67,11 @@ def _clml_learner(seed: Any) -> CLMLClassifier:
     # Its outputs are mapped with those of the others, which also do for the members
     # that it has less than alone; a surrogate start helps it where rows are many.
     return CLMLClassifier(
-        n_members=8, init="surrogate", shrinkage=0.0, random_state=seed
+        search=Ascent(init="surrogate"),
+        network="paper",
+        n_members=8,
+        shrinkage=0.0,
+        random_state=seed,
     )
 
 
@@ -107,7 +112,7 @@ class LebesgueStackingClassifier(_BaseComposition, MappedScoresClassifier):
         folds; anything else must put every row into exactly one test part, and into
         the training parts of the other folds alone. Copies of a row belong into the
         same part: a fit warns where many are not.
-    transform : {"weights", "affine", "average"}, default="weights"
+    mapping : {"weights", "affine", "average"}, default="weights"
         What the map may change: a weight for each learner and label, and biases; a
         scale and a bias for each label of the plain average; or nothing, which is the
         plain average.
@@ -228,7 +233,7 @@ class LebesgueStackingClassifier(_BaseComposition, MappedScoresClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **MappedScoresClassifier._parameter_constraints,
         "estimators": [list, None],
-        "transform": [StrOptions({"weights", "affine", "average"})],
+        "mapping": [StrOptions({"weights", "affine", "average"})],
     }
 
     def __init__(
@@ -237,7 +242,7 @@ class LebesgueStackingClassifier(_BaseComposition, MappedScoresClassifier):
         losses: Any = ("hamming", "lrap", "micro_f1"),
         *,
         cv: Any = 5,
-        transform: str = "weights",
+        mapping: str = "weights",
         shrinkage: Any = "auto",
         prefit: bool = False,
         max_epochs: int = 120,
@@ -258,7 +263,7 @@ class LebesgueStackingClassifier(_BaseComposition, MappedScoresClassifier):
         self.estimators = estimators
         self.losses = losses
         self.cv = cv
-        self.transform = transform
+        self.mapping = mapping
         self.shrinkage = shrinkage
         self.prefit = prefit
         self.max_epochs = max_epochs

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._ascent import AscentPlan, Climber, NetworkRows
+from ._ascent import Climber
 from ._candidates import side_by_side
+from ._steps import AscentPlan
+from ._training_rows import NetworkRows
 from .losses import LossSet, RowTargets, get_losses
 from .network import Layout
 

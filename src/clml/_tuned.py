@@ -35,7 +35,7 @@ class LebesgueTunedClassifier(MappedScoresClassifier):
         folds; anything else must put every row into exactly one test part, and into
         the training parts of the other folds alone. Copies of a row belong into the
         same part: a fit warns where many are not.
-    transform : {"affine", "bias", "mixing", "thresholds"}, default="affine"
+    mapping : {"affine", "bias", "mixing", "thresholds"}, default="affine"
         What the map may change of the logits: a scale and a bias for each label; a
         bias; biases and what each label adds to the others, K² numbers; or the
         exact thresholds between the best Hamming loss and the best micro-F1, for
@@ -157,7 +157,7 @@ class LebesgueTunedClassifier(MappedScoresClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **MappedScoresClassifier._parameter_constraints,
         "estimator": [HasMethods(["fit", "predict"])],
-        "transform": [StrOptions({"affine", "bias", "mixing", "thresholds"})],
+        "mapping": [StrOptions({"affine", "bias", "mixing", "thresholds"})],
     }
 
     def __init__(
@@ -166,7 +166,7 @@ class LebesgueTunedClassifier(MappedScoresClassifier):
         losses: Any = ("hamming", "lrap", "micro_f1"),
         *,
         cv: Any = 5,
-        transform: str = "affine",
+        mapping: str = "affine",
         shrinkage: Any = "auto",
         prefit: bool = False,
         max_epochs: int = 120,
@@ -187,7 +187,7 @@ class LebesgueTunedClassifier(MappedScoresClassifier):
         self.estimator = estimator
         self.losses = losses
         self.cv = cv
-        self.transform = transform
+        self.mapping = mapping
         self.shrinkage = shrinkage
         self.prefit = prefit
         self.max_epochs = max_epochs

@@ -73,6 +73,7 @@ def _table(X: Any) -> Any:
         rows = sp.csr_array(X, copy=True)
         rows.sum_duplicates()
         rows.eliminate_zeros()
+        _unify_missing(rows.data)
         return rows
     if hasattr(X, "columns"):
         get = X.iloc if hasattr(X, "iloc") else X
@@ -124,8 +125,15 @@ def _hashes(table: Any) -> Iterator[int]:
         for start in range(0, len(table), _TOGETHER):
             # Zeros have two signs, which makes no difference to anything.
             some = np.ascontiguousarray(table[start : start + _TOGETHER]) + 0
+            _unify_missing(some)
             for row in some:
                 yield hash(row.tobytes())
+
+
+def _unify_missing(values: NDArray) -> None:
+    """Give missing values the same bits, in place."""
+    if values.dtype.kind == "f":
+        values[np.isnan(values)] = np.nan
 
 
 def _shuffled(table: Any) -> Any:

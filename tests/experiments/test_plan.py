@@ -5,7 +5,11 @@ import pytest
 from sklearn.naive_bayes import GaussianNB
 
 import clml
+from clml import CMA, PAPER_SETTINGS, Ascent, CLMLClassifier
+from clml.encoding import Bins, Robust
+from clml.experiments._methods import build_estimator
 from clml.experiments._plan import Limits, Plan, read_plan
+from clml.network import PaperNetwork, WideNetwork
 
 SMALL = {"datasets": ["synthetic"], "methods": ["CLML"]}
 
@@ -48,7 +52,7 @@ def test_an_ablation_adds_variants_of_a_method():
         ["CLML-paper", "GNB-BR"],
         ablation={
             "method": "CLML-paper",
-            "setting": "embedding_dim",
+            "setting": "network__embedding_dim",
             "values": [20, 40],
             "datasets": ["emotions"],
         },
@@ -56,7 +60,10 @@ def test_an_ablation_adds_variants_of_a_method():
     )
     variant = plan.methods[-1]
     assert variant.name == "CLML-paper embedding_dim=40"
-    assert variant.settings["embedding_dim"] == 40
+    assert variant.settings["network__embedding_dim"] == 40
+    built = build_estimator(variant.order(), 0)
+    assert built.network == PaperNetwork(embedding_dim=40)
+    assert built.search == PAPER_SETTINGS["search"]
     assert variant.datasets == ("emotions",)
     # The paper's own width is the method itself.
     assert plan.ablation["names"] == ["CLML-paper", variant.name]
@@ -153,13 +160,82 @@ def test_numbers_of_an_ablation_are_those_of_json():
         **SMALL,
         ablation={
             "method": "CLML",
-            "setting": "sigma0",
+            "setting": "max_seconds",
             "values": [np.float64(0.5), float("inf")],
             "datasets": ["synthetic"],
         },
     )
     json.dumps(plan.as_dict(), allow_nan=False)
     assert plan.ablation["values"] == [0.5, {"float": "inf"}]
+
+
+def test_an_ablation_of_values():
+    """Each is a table, given as one or as the value itself."""
+    ablation = {
+        "method": "CLML",
+        "setting": "search",
+        "values": [CMA(sigma0=0.5), {"kind": "ascent", "smoothing": 1.0}],
+        "datasets": ["synthetic"],
+    }
+    plan = Plan(**SMALL, ablation=ablation)
+    assert [value["kind"] for value in plan.ablation["values"]] == ["cma", "ascent"]
+    built = [build_estimator(m.order(), 0).search for m in plan.methods[-2:]]
+    assert built == [CMA(sigma0=0.5), Ascent(smoothing=1.0)]
+
+
+def test_values_in_a_file(tmp_path):
+    path = tmp_path / "plan.toml"
+    path.write_text(
+        """
+datasets = ["synthetic"]
+[methods.CLML.settings]
+search = {kind = "ascent", smoothing = 0.25}
+network = {kind = "wide", hidden = [32, 16]}
+encoding = [{kind = "bins", n_bins = 8}, {kind = "robust"}]
+[methods.CLML-paper.settings]
+search__sigma0 = 0.5
+[methods.inner]
+estimator = "clml:LebesgueTunedClassifier"
+[methods.inner.settings.estimator]
+class = "clml:CLMLClassifier"
+settings = {network = "wide", search = {kind = "ascent"}}
+"""
+    )
+    plain, paper, inner = read_plan(path).methods
+    found = build_estimator(plain.order(), 0)
+    assert found.search == Ascent(smoothing=0.25)
+    assert found.network == WideNetwork([32, 16])
+    assert found.encoding == [Bins(8), Robust()]
+    found = build_estimator(paper.order(), 0)
+    expected = CLMLClassifier(**PAPER_SETTINGS).set_params(search__sigma0=0.5)
+    assert found.search == expected.search
+    assert found.network == expected.network
+    assert build_estimator(inner.order(), 0)[-1].estimator.search == Ascent()
+    assert all("pickled" not in method.order() for method in (plain, paper, inner))
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (
+            '{kind = "swarm"}',
+            r"settings\.search: kind must be one of \['ascent', 'cma'",
+        ),
+        ("{kind = 3}", "kind must be one of .* got 3"),
+        (
+            '{kind = "cma", sigma = 1}',
+            r"has the parameters \['population_size'.*'sigma'",
+        ),
+        ('{kind = "cma", sigma0 = {a = 1}}', "sigma0 of kind = 'cma' must be a number"),
+        ('[{kind = "os:system"}]', "kind must be one of .* got 'os:system'"),
+    ],
+)
+def test_tables_that_stand_for_no_value(tmp_path, value, message):
+    path = tmp_path / "plan.toml"
+    start = 'datasets = ["synthetic"]\n[methods.CLML.settings]\nsearch = '
+    path.write_text(start + value)
+    with pytest.raises(ValueError, match=r"plan\.toml: methods\.CLML\..*" + message):
+        read_plan(path)
 
 
 PLACES = {

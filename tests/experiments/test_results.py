@@ -97,7 +97,7 @@ def test_the_variants_of_an_ablation_are_apart():
         ["CLML-paper"],
         ablation={
             "method": "CLML-paper",
-            "setting": "embedding_dim",
+            "setting": "network__embedding_dim",
             "values": [20, 40],
             "datasets": ["synthetic"],
         },

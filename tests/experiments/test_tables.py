@@ -91,7 +91,7 @@ def make_results(methods, datasets, failing=()):
         "notes": ["Epochs were cut."],
         "ablation": {
             "method": "CLML-paper",
-            "setting": "embedding_dim",
+            "setting": "network__embedding_dim",
             "values": [20, 40],
             "names": ["CLML-paper", VARIANT],
             "datasets": ["emotions"],
@@ -278,14 +278,14 @@ def test_ablation_beside_the_papers(results):
 def test_ablation_without_validation_losses_or_of_another_setting(results):
     plan = {
         **results.plan,
-        "ablation": {**results.plan["ablation"], "setting": "population_size"},
+        "ablation": {**results.plan["ablation"], "setting": "search__sigma0"},
     }
     records = [
         r | {"losses": r["losses"] and {"test": r["losses"]["test"]}}
         for r in results.records
     ]
     table = ablation_table(Results(plan, records))
-    assert table.title == "Losses by population_size"
+    assert table.title == "Losses by sigma0"
     assert texts(table, 0)[2] == "0.205 ± 0.001"
     assert table.notes[0].startswith("Losses on the test rows.")
 

@@ -79,7 +79,7 @@ def results(artifact, tmp_path):
         "losses": list(NAMES),
         "ablation": {
             "method": "CLML-paper",
-            "setting": "embedding_dim",
+            "setting": "network__embedding_dim",
             "values": [20, 40],
             "names": [methods[0], methods[2]],
             "datasets": ["emotions"],

@@ -15,6 +15,7 @@ from clml import PAPER_SETTINGS, CLMLClassifier, LebesgueTunedClassifier
 from clml._torch import cpu_threads
 from clml.baselines import MLPRelevanceClassifier
 from clml.engine import _blas, single_threaded_blas
+from clml.network import PaperNetwork
 
 
 def enter_and_leave():
@@ -125,7 +126,7 @@ def test_what_is_predicted_does_not_depend_on_the_threads_of_blas():
     random = np.random.default_rng(0)
     X = random.normal(size=(100, 1000))
     Y = (X[:, :3] > 0).astype(int)
-    settings = PAPER_SETTINGS | {"max_epochs": 1, "embedding_dim": 64}
+    settings = PAPER_SETTINGS | {"max_epochs": 1, "network": PaperNetwork(64)}
     model = CLMLClassifier(**settings, random_state=0).fit(X, Y)
     found = []
     for n_threads in (1, 2, 4):

@@ -116,7 +116,7 @@ def test_workers_of_joblib(scaled_data, alone):
     """Folds, a grid and plain jobs, two at a time."""
     X, Y = scaled_data
     model = fresh("single")
-    grid = {"sigma0": [0.5, 2.0]}
+    grid = {"search__sigma0": [0.5, 2.0]}
     found = [
         (
             cross_val_score(model, X, Y, cv=2, n_jobs=n).tolist(),

@@ -125,9 +125,9 @@ def test_threads_that_fit_and_predict_do_not_disturb_each_other(scaled_data, inp
     usual = answers(fitted, inputs[:3])
 
     def fresh(i):
-        kind = ({"n_members": 2}, {"n_members": 1, "search": "cma"})[i % 2]
+        kinds = ({"n_members": 2, "shrinkage": 0.5}, {"n_members": 1, "search": "cma"})
         return CLMLClassifier(
-            max_epochs=2, shrinkage=0.5, n_jobs=2, random_state=i % 4, **kind
+            max_epochs=2, n_jobs=2, random_state=i % 4, **kinds[i % 2]
         )
 
     alone = [fresh(i).fit(X, Y).theta_.tobytes() for i in range(4)]

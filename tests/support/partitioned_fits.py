@@ -1,14 +1,18 @@
 """Classifiers that are fitted on partitions, for the tests of such fits."""
 
+from nested_settings import nested
 from numpy.testing import assert_array_equal
 
 from clml import CLMLClassifier
 
-ONE = {"search": "cma", "n_members": 1, "embedding_dim": 4, "population_size": 8}
+ONE = {"search": "cma", "n_members": 1, "embedding_dim": 4}
 
 
 def make(**settings):
-    return CLMLClassifier(**(ONE | {"max_epochs": 4, "random_state": 0} | settings))
+    given = ONE | {"max_epochs": 4, "random_state": 0} | settings
+    if given["search"] in ("cma", "rank_gradient"):
+        given.setdefault("population_size", 8)
+    return CLMLClassifier(**nested(given))
 
 
 def assert_same_fit(one, other):

@@ -170,6 +170,22 @@ def _warn_of_trained_rows(clf: Any, data: Data, part: str, split_seed: int) -> N
         )
 
 
+def _known_losses(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the losses that are known by name; those of somebody's own are not."""
+    from ..losses import get_loss
+
+    known, others = [], []
+    for name in names:
+        try:
+            known.append(get_loss(name).name)
+        except ValueError:
+            others.append(name)
+    if others:
+        left_out = ", ".join(others)
+        say(f"Left out: {left_out}, which the model was given as code.")
+    return tuple(known)
+
+
 @click.command()
 @model_argument
 @data_argument
@@ -213,7 +229,7 @@ def evaluate(
     clf, wanted = _open(model, trust, select)
     names = parse_losses(losses or DEFAULT_LOSSES)
     if losses is None and hasattr(clf, "front_"):
-        names = clf.front_.loss_names
+        names = _known_losses(clf.front_.loss_names) or names
     source = find_source(data, form, delimiter)
     choice = _evaluation_labels(clf, source, labels)
     rows = read_data(source, choice, _reading_of(clf), clf.n_features_in_, unknown)

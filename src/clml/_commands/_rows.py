@@ -75,8 +75,8 @@ def refuse_missing(source: Source, data: Data, allowed: bool) -> None:
             names = [data.feature_names[n] for n in columns]
         raise ValueError(
             f"{source.given}: values are missing ({int(gone.sum()):,}, in the columns "
-            f"{shown(names)}), and the learner needs all. Fill them in first, or tune "
-            "a learner that does without."
+            f"{shown(names)}), and the learner needs all. Fill them in first, train "
+            "with --set network=wide, or tune a learner that does without."
         )
 
 

@@ -20,6 +20,8 @@ _OWN_OPTION = {
     "device": "--device",
     "estimator": "--estimator",
 }
+# Settings that are values with parameters of their own, which depend on the value.
+_WITH_PARAMETERS = ("search", "network", "encoding")
 _WORDS = {"true": True, "false": False, "none": None, "null": None}
 
 
@@ -46,22 +48,33 @@ def parse_settings(given: Iterable[str], known: Iterable[str]) -> dict[str, Any]
     Examples
     --------
     >>> from clml._commands._settings import parse_settings
-    >>> parse_settings(["n_members=4", "init=surrogate"], ["init", "n_members"])
-    {'n_members': 4, 'init': 'surrogate'}
+    >>> parse_settings(["n_members=4", "search=cma"], ["n_members", "search"])
+    {'n_members': 4, 'search': 'cma'}
+
+    One of a value that is a setting, with a dot or two underscores:
+
+    >>> parse_settings(["search.sigma0=0.5"], ["n_members", "search"])
+    {'search__sigma0': 0.5}
     """
+    from .._idle_settings import say_where
+
     known = sorted(known)
+    values = [name for name in _WITH_PARAMETERS if name in known]
     settings: dict[str, Any] = {}
     for text in given:
         name, equals, value = text.partition("=")
-        name = name.strip()
+        name = name.strip().replace(".", "__")
         problem = ""
         if not equals or not name:
             problem = f"expected NAME=VALUE, got {text!r}."
         elif name in _OWN_OPTION:
             problem = f"{name!r} has an option of its own, {_OWN_OPTION[name]}."
-        elif name not in known:
+        elif name not in known and name.partition("__")[0] not in values:
             near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
             hint = f" Did you mean {near[0]!r}?" if near else ""
+            if values:
+                where = say_where(name)
+                hint = f" {where}." if where else hint
             plain = ", ".join(
                 n for n in known if "__" not in n and n not in _OWN_OPTION
             )
@@ -70,8 +83,20 @@ def parse_settings(given: Iterable[str], known: Iterable[str]) -> dict[str, Any]
             problem = f"{name!r} is set twice."
         if problem:
             raise click.BadParameter(problem, param_hint="--set")
-        settings[name] = parse_value(value.strip())
+        settings[name] = _with_values_read(name, parse_value(value.strip()))
     return settings
+
+
+def _with_values_read(name: str, value: Any) -> Any:
+    """Return a setting; tables such as {'kind': 'bins'} become what they stand for."""
+    if not isinstance(value, dict | list):
+        return value
+    from .._written_values import with_values_read
+
+    try:
+        return with_values_read(value)
+    except ValueError as error:
+        raise click.BadParameter(f"{name}: {error}", param_hint="--set") from None
 
 
 def parse_losses(text: str) -> tuple[str, ...]:

@@ -164,6 +164,7 @@ def train(
       clml train songs.csv --labels 'mood_*' -o songs.clml --jobs -1
       clml train songs.arff --labels songs.xml --losses hamming,macro_f1 -o songs.clml
       clml train yeast -o yeast.clml --epochs 50 --set n_members=4
+      clml train yeast -o yeast.clml --set search=cma --set search.sigma0=0.5
     """  # noqa: D301  (click reads the character)
     check_output(output, force)
     from .._classifier import PAPER_SETTINGS, CLMLClassifier
@@ -173,12 +174,12 @@ def train(
     if epochs is not None:
         chosen["max_epochs"] = epochs
     model.set_params(
-        **chosen,
-        losses=parse_losses(losses),
-        random_state=seed,
-        n_jobs=jobs,
-        device=device,
+        losses=parse_losses(losses), random_state=seed, n_jobs=jobs, device=device
     )
+    try:
+        model.set_params(**chosen)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--set") from None
     source = find_source(data, form, delimiter)
     rows = _training_data(source, labels, part, split_seed)
     if hasattr(model, "set_callbacks"):  # scikit-learn 1.9 or newer

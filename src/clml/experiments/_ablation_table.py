@@ -34,7 +34,7 @@ def ablation_table(results: AnyResults) -> Table:
         )
         return Table("ablation", title, ("dataset", "embedding_dim", *losses), rows)
     plan = (results.plan or {}).get("ablation") or {}
-    setting = str(plan.get("setting", "embedding_dim"))
+    setting = str(plan.get("setting", "embedding_dim")).rpartition("__")[2]
     names, values = (plan.get(key) or [] for key in ("names", "values"))
     variants = list(zip(names, map(_shown, values), strict=False))
     part = _ablation_part(results, [name for name, _ in variants])

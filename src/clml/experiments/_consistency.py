@@ -228,7 +228,10 @@ def _scores(
     X: Floats, Y: NDArray[np.int64], X_test: Floats, n_epochs: int, seed: int
 ) -> dict[str, Scores]:
     """Return the scores of each learner on the test rows, for each loss."""
-    clf = CLMLClassifier(LOSSES, max_epochs=n_epochs, random_state=seed).fit(X, Y)
+    # The same kind of network as the one that cross-entropy trains.
+    clf = CLMLClassifier(
+        LOSSES, network="paper", max_epochs=n_epochs, random_state=seed
+    ).fit(X, Y)
     network = fit_cross_entropy(
         X, Y, max_epochs=n_epochs, patience=n_epochs, random_state=seed
     )

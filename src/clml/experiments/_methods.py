@@ -14,6 +14,12 @@ from .._classifier import PAPER_SETTINGS
 from .._fingerprint import Describer, as_json, canonical, is_plain
 from .._pickling import cloudpickle, refuse_unpicklable
 from .._scale_columns import ScaleNonIndicators
+from .._written_values import (
+    is_written,
+    read_value,
+    with_values_read,
+    with_values_written,
+)
 
 __all__ = [
     "MethodSpec",
@@ -33,7 +39,7 @@ REGISTERED: dict[str, dict[str, Any]] = {
         "estimator": "clml:CLMLClassifier",
         "scale": False,
         "settings": {
-            **PAPER_SETTINGS,
+            **{name: with_values_written(v) for name, v in PAPER_SETTINGS.items()},
             "losses": list(PAPER_SETTINGS["losses"]),
         },
     },
@@ -100,7 +106,9 @@ class MethodSpec:
         ``"package.module:Class"``, or an unfitted estimator.
     settings : dict
         Arguments of the class. A table with the entry ``class`` (and perhaps
-        ``settings``) stands for an estimator inside the estimator.
+        ``settings``) stands for an estimator inside the estimator, one with the entry
+        ``kind`` for a search, a network or an encoding, see `clml._written_values`.
+        ``search__sigma0`` is one parameter of such a value.
     one_vs_rest : bool
         Whether one such estimator is fitted for each label.
     scale : bool
@@ -154,7 +162,7 @@ class MethodSpec:
             estimator=_check_estimator(name, base["estimator"]),
             settings={
                 **base.get("settings", {}),
-                **_check_settings(name, value.get("settings", {})),
+                **check_settings(name, value.get("settings", {})),
             },
             one_vs_rest=_flag(name, "one_vs_rest", value, base, False),
             scale=_flag(name, "scale", value, base, True),
@@ -282,12 +290,39 @@ def _check_estimator(name: str, estimator: Any) -> Any:
     return estimator
 
 
-def _check_settings(name: str, settings: Any) -> dict[str, Any]:
+def check_settings(name: str, settings: Any) -> dict[str, Any]:
+    """Return the settings of a method, values among them as tables."""
     if not isinstance(settings, Mapping):
         raise TypeError(
             f"methods.{name}.settings must map arguments to values, got {settings!r}."
         )
-    return dict(settings)
+    # Values as tables, which JSON takes as they are; tables that stand for none are
+    # refused here, not in the jobs.
+    written = {key: with_values_written(value) for key, value in settings.items()}
+    for key, value in written.items():
+        try:
+            with_values_read(value)
+        except ValueError as error:
+            raise ValueError(f"methods.{name}.settings.{key}: {error}") from None
+    return written
+
+
+def setting_of(settings: Mapping[str, Any], name: str) -> Any:
+    """Return one of the settings, ``a__b`` that of the value a; KeyError if not there.
+
+    Examples
+    --------
+    >>> from clml.experiments._methods import setting_of
+    >>> setting_of({"search": {"kind": "cma", "sigma0": 0.5}}, "search__sigma0")
+    0.5
+    """
+    if name in settings:
+        return settings[name]
+    outer, _, inner = name.partition("__")
+    held = settings[outer]
+    if not inner or not is_written(held):
+        raise KeyError(name)
+    return held[inner]
 
 
 def _flag(
@@ -324,10 +359,21 @@ def _built(value: Any) -> Any:
     """Return a setting, the estimators that it describes built."""
     if isinstance(value, Mapping) and "class" in value:
         settings = value.get("settings", {})
-        return find_class(value["class"])(**{k: _built(v) for k, v in settings.items()})
+        return _instance(value["class"], settings)
+    if is_written(value):
+        return read_value(value)
     if isinstance(value, list):
         return [_built(v) for v in value]
     return value
+
+
+def _instance(path: str, settings: Mapping[str, Any]) -> Any:
+    """Return an estimator; settings of what it holds are set after its own."""
+    built = {name: _built(value) for name, value in settings.items()}
+    own = {name: value for name, value in built.items() if "__" not in name}
+    model = find_class(path)(**own)
+    inner = {name: value for name, value in built.items() if name not in own}
+    return model.set_params(**inner) if inner else model
 
 
 def build_estimator(order: Mapping[str, Any], random_state: int) -> Any:
@@ -345,13 +391,13 @@ def build_estimator(order: Mapping[str, Any], random_state: int) -> Any:
     else:
         given, settings = order["estimator"], order["settings"]
     if isinstance(given, str):
-        model = find_class(given)(**{k: _built(v) for k, v in settings.items()})
+        model = _instance(given, settings)
     else:
         from sklearn.base import clone
 
         model = clone(given)
         if settings:
-            model.set_params(**settings)
+            model.set_params(**{k: _built(v) for k, v in settings.items()})
     _check_code(order["code"])
     if hasattr(model, "get_params"):
         seeds = {

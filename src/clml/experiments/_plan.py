@@ -14,7 +14,7 @@ from .._machine import names_place
 from .._paths import PathLike, fail, open_regular
 from ..losses import get_losses, own_loss
 from ._cell_data import DatasetSpec
-from ._methods import MethodSpec, as_json
+from ._methods import MethodSpec, as_json, check_settings, setting_of
 
 _LARGEST_FILE = 2**20
 # The random_state of a job is 1000 · seed + split: more splits would share some.
@@ -82,6 +82,9 @@ class Plan:
         Registered names, such as "CLML", "GNB-BR" or "RandomForest"; or a mapping of
         names to estimators, to import paths ``"package.module:Class"``, or to tables
         with ``estimator``, ``settings``, ``one_vs_rest``, ``scale``, ``datasets``.
+        Searches, networks and encodings among the settings may be written as tables,
+        ``{"kind": "cma", "sigma0": 0.5}`` for ``CMA(sigma0=0.5)``, and one parameter
+        of them as ``search__sigma0``.
     splits : int, default=5
         How many, at most 1000.
     seeds : sequence of int, default=(0,)
@@ -176,17 +179,20 @@ class Plan:
                 f"{[m.name for m in self.methods]}, got {ablation['method']!r}."
             )
         setting = _check_text("ablation.setting", ablation["setting"])
-        values = _listed("ablation.values", ablation["values"])
+        values = [
+            check_settings(base.name, {setting: value})[setting]
+            for value in _listed("ablation.values", ablation["values"])
+        ]
+        short = setting.rpartition("__")[2]
         datasets = tuple(_listed("ablation.datasets", ablation["datasets"]))
         names = []
         for value in values:
-            own = as_json(base.settings.get(setting))
-            if setting in base.settings and own == as_json(value):
+            if _has_setting(base.settings, setting, value):
                 names.append(base.name)  # it is that variant itself
                 continue
             variant = replace(
                 base,
-                name=f"{base.name} {setting}={value}",
+                name=f"{base.name} {short}={value}",
                 settings={**base.settings, setting: value},
                 datasets=datasets,
                 group="ablation",
@@ -232,7 +238,8 @@ def read_plan(path: PathLike) -> Plan:
 
     Its entries are the parameters of :class:`Plan`; paths of data files are relative
     to the folder of the plan. A plan may name any class that can be imported: run
-    only those whose methods you trust. Settings that name a folder or a cluster
+    only those whose methods you trust. Searches, networks and encodings are tables,
+    ``search = {kind = "cma", sigma0 = 0.5}``. Settings that name a folder or a cluster
     (``checkpoint``, ``client``, ``memory``) are for :class:`Plan` alone.
 
     Parameters
@@ -252,6 +259,9 @@ def read_plan(path: PathLike) -> Plan:
     ... splits = 3
     ... [methods.CLML.settings]
     ... max_epochs = 20
+    ... [methods."CLML, evolved"]
+    ... estimator = "CLML"
+    ... settings = {search = {kind = "cma", sigma0 = 0.5}, n_members = 1}
     ... [methods.forest]
     ... estimator = "sklearn.ensemble:RandomForestClassifier"
     ... scale = false
@@ -260,7 +270,7 @@ def read_plan(path: PathLike) -> Plan:
     ...     file = pathlib.Path(folder, "plan.toml")
     ...     _ = file.write_text(text)
     ...     read_plan(file)
-    Plan(1 dataset, 2 methods, 3 splits, 1 seed: 6 jobs)
+    Plan(1 dataset, 3 methods, 3 splits, 1 seed: 9 jobs)
     """
     path = Path(path)
     with open_regular(path) as file:
@@ -298,6 +308,14 @@ def plan_of(entries: Mapping[str, Any], folder: Path) -> Plan:
                     f"cluster in a file, got {name!r}."
                 )
     return plan
+
+
+def _has_setting(settings: Mapping[str, Any], name: str, value: Any) -> bool:
+    try:
+        own = setting_of(settings, name)
+    except KeyError:
+        return False
+    return bool(as_json(own) == as_json(value))
 
 
 def _names_in(settings: Any) -> Iterator[str]:

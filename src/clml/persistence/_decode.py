@@ -13,6 +13,7 @@ from sklearn.utils import Bunch
 
 from .._csr_format import check_csr_parts
 from .._multilabel import LabelClasses
+from ..losses import AbsentLoss
 from ._encode import DEEPEST
 from ._npy import is_number, plain_dtype
 from ._objects import build_dataclass, build_estimator, build_value
@@ -108,6 +109,7 @@ class Decoder:
                 "same": self._same,
                 "dataclass": self._dataclass,
                 "description": self._value,
+                "absent_loss": lambda node: AbsentLoss(_check_text(node)),
             }
 
     def decode(self, node: Any) -> Any:

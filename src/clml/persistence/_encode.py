@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
 from .._multilabel import LabelClasses
+from ..losses import AbsentLoss
 from ._npy import is_number, is_plain
 from ._objects import dataclass_parts, estimator_parts
 from ._random import random_state_values
@@ -91,6 +92,8 @@ class Encoder:
             return self._csr(value)
         if kind is np.random.RandomState:
             return _typed("random_state", self._items(random_state_values(value)))
+        if kind is AbsentLoss:
+            return _typed("absent_loss", value.name)
         if is_registered(VALUES, kind):
             parts = {"parameters": value.get_params(deep=False)}
             return _typed("description", self._object(kind.__name__, parts))

@@ -10,7 +10,7 @@ from sklearn.utils import Bunch
 
 from .._ensemble import Ensemble
 from .._front import ParetoFront
-from ..encoding import FittedEncoding
+from ..encoding import FittedEncoding, FittedKernel
 from ..network import Layout, Scaling, WideLayout, WideNetwork
 from ._checks import (
     check_array,
@@ -55,6 +55,14 @@ def _check_layout(estimator: Any, lengths: dict[str, int]) -> None:
     )
 
 
+def _check_encoding(encoding: Any) -> None:
+    """Check an encoding of columns, or features of a kernel."""
+    is_kernel = isinstance(encoding, FittedKernel)
+    columns = encoding.columns if is_kernel else encoding
+    require(isinstance(columns, FittedEncoding), "an encoding is none")
+    type(encoding).from_state(encoding.state())
+
+
 def _check_ensemble(estimator: Any, lengths: dict[str, int]) -> int:
     """Check wide networks and their encodings; return the size of a map."""
     ensemble = find_a(Ensemble, estimator, "ensemble_")
@@ -67,8 +75,7 @@ def _check_ensemble(estimator: Any, lengths: dict[str, int]) -> int:
         "ensemble_ does not say which encoding each member has",
     )
     for encoding, layout in zip(ensemble.encodings, ensemble.layouts, strict=True):
-        require(isinstance(encoding, FittedEncoding), "an encoding is none")
-        FittedEncoding.from_state(encoding.state())  # which checks it
+        _check_encoding(encoding)
         require(encoding.n_inputs == lengths["D"], "an encoding is of other features")
         _check_wide_layout(layout)
         require(

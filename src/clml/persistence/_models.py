@@ -12,15 +12,8 @@ from .._transaction import snapshot
 from ._file import FileKind, read_file, write_file
 from ._registry import ESTIMATORS, is_registered
 
-
-def _unchanged(node: Any) -> Any:
-    """Version 2 has checksums around the content of version 1."""
-    return node
-
-
-MODEL_FILE = FileKind(
-    "clml model", version=2, migrations={1: _unchanged}, first_with_checksums=2
-)
+# Models of before version 3 had other parameters, and are no longer read.
+MODEL_FILE = FileKind("clml model", version=3, first_with_checksums=2)
 
 
 def save(estimator: Any, path: PathLike) -> None:
@@ -38,7 +31,9 @@ def save(estimator: Any, path: PathLike) -> None:
         continue: the loaded estimator starts a new one. Learners of other libraries,
         which :class:`~clml.LebesgueTunedClassifier` and
         :class:`~clml.LebesgueStackingClassifier` hold, are written by skops (extra
-        ``persist``).
+        ``persist``). Of losses of one's own the names are saved: the loaded estimator
+        predicts and has its front, and asks for the losses where it is to be fitted
+        again (``set_params(losses=...)``).
     path : str or path
         The file, of any suffix. One that exists is replaced and hands its permissions
         on. A link is replaced itself, and what it points to stays. Anything else, such
@@ -48,7 +43,7 @@ def save(estimator: Any, path: PathLike) -> None:
     ------
     TypeError
         If the estimator is of another class (subclasses included), or a parameter
-        cannot be saved: functions, objects such as losses of one's own.
+        cannot be saved: functions, objects of one's own.
     ValueError
         If a parameter is invalid, the estimator is fitted in part, or its weights are
         not finite.

@@ -7,6 +7,7 @@ from typing import Any
 
 from .._machine import PLACES
 from .._multilabel import MultiLabelMixin
+from ..losses import saved_loss
 from ._fitted import check_fitted
 from ._registry import DATACLASSES, ESTIMATORS, VALUES, find_class
 from ._within import CALLBACKS, check_nesting, settle
@@ -45,6 +46,9 @@ def estimator_parts(estimator: Any) -> dict[str, dict[str, Any]]:
         _check_attribute_name(kind, name)
     check_nesting(estimator)
     _check(estimator, attributes)
+    if isinstance(parameters.get("losses"), list | tuple):
+        losses = parameters["losses"]
+        parameters["losses"] = type(losses)([saved_loss(loss) for loss in losses])
     return {"parameters": parameters, "attributes": attributes}
 
 

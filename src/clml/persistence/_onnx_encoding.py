@@ -6,7 +6,7 @@ within rounding of a knot may differ by the last bit of a float64 before that.
 
 Columns of one code are encoded together, and so come in another order than in the
 library: whoever multiplies them orders the weights alike. Indicators of missing values
-are left out. They are 0 in every row but those that have no scores anyway.
+come last.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from ..encoding import FittedEncoding
+from ..encoding import FittedEncoding, FittedKernel
 from ..encoding._kernels import LARGEST, Tables
 from ..encoding._kinds import Code
 from ._onnx_model import Graph
@@ -36,26 +36,57 @@ class EncodingNodes:
 
     def __init__(self, graph: Graph, n_features: int):
         self._graph, self._n_features = graph, n_features
-        self._x = graph.cast("features", np.float64)
-        # Differences of halves cannot overflow.
-        self._half = graph.node("Mul", self._x, graph.number(0.5, np.float64))
+        self._given = graph.cast("features", np.float64)
+        self._is_missing = graph.node("IsNaN", self._given)
+        # Of the encoding that is being added.
+        self._x = self._half = ""
         self._n_encodings = 0
 
     def refused(self) -> str:
-        """Add which rows (N, 1) hold a value that is missing or infinite."""
+        """Add which rows (N, 1) hold a value that is infinite."""
         graph = self._graph
         largest = graph.number(float(np.finfo(np.float64).max), np.float64)
-        read = graph.node("LessOrEqual", graph.node("Abs", self._x), largest)
-        unread = graph.cast(graph.node("Not", read), np.float64)
+        beyond = graph.node("Greater", graph.node("Abs", self._given), largest)
+        unread = graph.cast(beyond, np.float64)
         # A product with ones: reductions of no rows have another shape at times.
         ones = graph.constant("ones", np.ones((self._n_features, 1)), np.float64)
         count = graph.node("MatMul", unread, ones)
         return graph.node("Greater", count, graph.number(0, np.float64))
 
-    def add(self, encoding: FittedEncoding) -> tuple[str, NDArray[np.int64]]:
+    def add(
+        self, encoding: FittedEncoding | FittedKernel
+    ) -> tuple[str, NDArray[np.int64]]:
         """Add float32 rows; return their name, and which encoded column each one is."""
+        if isinstance(encoding, FittedKernel):
+            return self._kernel(encoding), np.arange(encoding.n_columns)
+        return self._columns(encoding)
+
+    def _kernel(self, encoding: FittedKernel) -> str:
+        """Add features of a kernel: of distances in float64, as Python has them."""
+        graph = self._graph
+        rows, order = self._columns(encoding.columns)
+        rows = graph.cast(rows, np.float64)
+        landmarks = encoding.landmarks[:, order].astype(np.float64)
+        suffix = f"of_encoding_{self._n_encodings}"
+
+        def constant(name: str, value: NDArray) -> str:
+            return graph.constant(f"{name}_{suffix}", value, np.float64)
+
+        ones = constant("entries", np.ones((len(order), 1)))
+        own = graph.node("MatMul", graph.node("Mul", rows, rows), ones)
+        others = constant("lengths", np.square(landmarks).sum(axis=1)[None])
+        products = graph.node("MatMul", rows, constant("landmarks", -2 * landmarks.T))
+        distances = graph.node("Add", graph.node("Add", own, others), products)
+        gamma = graph.number(-encoding.gamma, np.float64)
+        near = graph.node("Mul", graph.node("Relu", distances), gamma)
+        projection = constant("projection", encoding.projection)
+        features = graph.node("MatMul", graph.node("Exp", near), projection)
+        return graph.cast(features, np.float32)
+
+    def _columns(self, encoding: FittedEncoding) -> tuple[str, NDArray[np.int64]]:
         graph, tables = self._graph, encoding.tables
         self._n_encodings += 1
+        self._fill(encoding)
         parts, order = [], []
         adders: tuple[tuple[tuple[Code, ...], Callable[..., str]], ...] = (
             ((Code.PLAIN,), self._plain),
@@ -67,22 +98,41 @@ class EncodingNodes:
             columns = np.flatnonzero(np.isin(tables.code, codes))
             if columns.size:
                 places = tables.place[columns]
-                parts.append(self._rounded(adder(tables, columns), tables.zero[places]))
+                numbers = self._rounded(adder(tables, columns), tables.zero[places])
+                parts.append(self._without_missing(numbers, tables, columns))
                 order.append(places)
         columns, low, places = _ramps_of(tables)
         if columns.size:
             ramps = self._ramps(tables, columns, low)
-            parts.append(self._rounded(ramps, tables.zero[places]))
+            ramps = self._rounded(ramps, tables.zero[places])
+            parts.append(self._without_missing(ramps, tables, columns))
             order.append(places)
-        if not parts:
-            # Nothing but indicators of missing values: the first of them, which is 0.
-            zero = graph.number(0, np.float64)
-            first = self._gathered(self._x, np.zeros(1, dtype=np.int64))
-            return self._rounded(graph.node("Clip", first, zero, zero)), np.zeros(
-                1, int
-            )
+        columns = np.flatnonzero(tables.missing)
+        if columns.size:
+            is_missing = self._gathered(self._is_missing, columns)
+            parts.append(graph.cast(is_missing, np.float32))
+            order.append(tables.place[columns + 1] - 1)
         rows = parts[0] if len(parts) == 1 else graph.node("Concat", *parts, axis=1)
         return rows, np.concatenate(order)
+
+    def _fill(self, encoding: FittedEncoding) -> None:
+        """Add what missing values stand for, if they have no indicator."""
+        graph = self._graph
+        neutral = self._table(encoding.neutral[None])
+        self._x = graph.node("Where", self._is_missing, neutral, self._given)
+        # Differences of halves cannot overflow.
+        self._half = graph.node("Mul", self._x, graph.number(0.5, np.float64))
+
+    def _without_missing(
+        self, part: str, tables: Tables, columns: NDArray[np.int64]
+    ) -> str:
+        """Set to 0 what indicators tell of; ``columns`` are the inputs of a part."""
+        if not tables.missing[columns].any():
+            return part
+        graph = self._graph
+        told = self._table(tables.missing[columns][None], np.bool_)
+        absent = graph.node("And", self._gathered(self._is_missing, columns), told)
+        return graph.node("Where", absent, graph.number(0, np.float32), part)
 
     def _plain(self, tables: Tables, columns: NDArray[np.int64]) -> str:
         return self._bounded(self._gathered(self._x, columns))

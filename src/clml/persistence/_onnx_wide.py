@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._ensemble import Ensemble
+from ..encoding import FittedEncoding, FittedKernel
 from ..network import WideLayout
 from ._onnx_encoding import EncodingNodes
 from ._onnx_model import DTYPES, Graph, finished_model
@@ -64,14 +65,17 @@ def model_of_ensemble(
 def bytes_of_ensemble(ensemble: Ensemble, dtype: str) -> int:
     """Return what weights and tables take in a file, at most."""
     n_weights = sum(ensemble.layouts[i].size for i in ensemble.chosen)
-    tables = sum(
-        # Each number is used twice at most: as an end of a ramp, and of the next one.
-        2 * array.nbytes
-        for encoding in ensemble.encodings
-        for array in encoding.tables
-        if isinstance(array, np.ndarray)
-    )
+    tables = sum(_bytes_of_encoding(encoding) for encoding in ensemble.encodings)
     return n_weights * np.dtype(dtype).itemsize + tables
+
+
+def _bytes_of_encoding(encoding: FittedEncoding | FittedKernel) -> int:
+    if isinstance(encoding, FittedKernel):
+        # Both are float64 in a graph.
+        own = 2 * (encoding.landmarks.nbytes + encoding.projection.nbytes)
+        return own + _bytes_of_encoding(encoding.columns)
+    # Each number is used twice at most: as an end of a ramp, and of the next one.
+    return sum(2 * a.nbytes for a in encoding.tables if isinstance(a, np.ndarray))
 
 
 def add_ensemble(
@@ -86,8 +90,8 @@ def add_ensemble(
     """Add everything from the features to the logits; return the name of these.
 
     The logits are a · (mean over members of scale · z) + b, over the temperature, where
-    z is what a member computes of its encoded rows. Rows with a value that is missing
-    or infinite have none: they are NaN.
+    z is what a member computes of its encoded rows. Rows with an infinite value have
+    none: they are NaN.
 
     Parameters
     ----------
@@ -166,6 +170,11 @@ def _add_members(
         # 0 stands for the number of rows.
         return graph.constant(f"{name}_{suffix}", [0, *sizes], np.int64)
 
+    if not layout.hidden:  # a sum of linear networks is one
+        matrix = weights["W1"][:, order].sum(axis=0)
+        if layout.linear_path:
+            matrix = matrix + weights["linear"][:, order].sum(axis=0)
+        return [graph.node("MatMul", rows, constant("W1", matrix))]
     activation = _ACTIVATIONS[layout.activation]
     first, n_hidden = weights["W1"][:, order], len(layout.hidden)
     m, d, width = first.shape

@@ -28,6 +28,7 @@ DATACLASSES: Mapping[str, str] = {
     "DELANetwork": "clml.baselines._dela",
     "Ensemble": "clml._ensemble",
     "FittedEncoding": "clml.encoding._fitted",
+    "FittedKernel": "clml.encoding._gaussian",
     "Layout": "clml.network._layout",
     "MLPNetwork": "clml.baselines._mlp",
     "ParetoFront": "clml._front",
@@ -37,8 +38,13 @@ DATACLASSES: Mapping[str, str] = {
 
 #: Descriptions that parameters hold.
 VALUES: Mapping[str, str] = {
+    "Ascent": "clml._searches",
     "Bins": "clml.encoding._bins",
+    "CMA": "clml._searches",
+    "GaussianKernel": "clml.encoding._gaussian",
+    "PaperNetwork": "clml.network._paper",
     "Quantiles": "clml.encoding._quantiles",
+    "RankGradient": "clml._searches",
     "Robust": "clml.encoding._robust",
     "Standardized": "clml.encoding._standardized",
     "WideNetwork": "clml.network._wide",

@@ -241,7 +241,8 @@ def dimension_methods(results: Results, dataset: str) -> dict[int, str]:
     Those that have losses on the dataset.
     """
     ablation = results.plan.get("ablation") or {}
-    if ablation.get("setting") != "embedding_dim":
+    setting = str(ablation.get("setting"))
+    if setting.rpartition("__")[2] != "embedding_dim":
         return {}
     done = {r["method"] for r in results.records if _is_done(r, dataset)}
     return {n: m for n, m in sorted(results.ablation.items()) if m in done}
