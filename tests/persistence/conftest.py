@@ -7,7 +7,8 @@ import zipfile
 
 import pytest
 
-from clml import CLMLClassifier, _member_fit
+from clml import CMA, CLMLClassifier, _member_fit
+from clml.network import PaperNetwork
 from clml.persistence import save
 
 
@@ -15,11 +16,10 @@ from clml.persistence import save
 def fitted(small_data):
     """A small fitted classifier; tests do not change it."""
     return CLMLClassifier(
-        search="cma",
+        search=CMA(population_size=4),
         n_members=1,
-        embedding_dim=2,
+        network=PaperNetwork(embedding_dim=2),
         max_epochs=2,
-        population_size=4,
         random_state=0,
     ).fit(*small_data)
 
@@ -32,7 +32,7 @@ def fitted_members(small_data):
         return CLMLClassifier(
             search="ascent",
             n_members=3,
-            embedding_dim=2,
+            network=PaperNetwork(embedding_dim=2),
             max_epochs=2,
             shrinkage=1.0,
             random_state=0,

@@ -87,7 +87,7 @@ def test_checksums(members, saved, write_zip):
         ({}, comment[:-4] + b"0000", "checksum of state.json is wrong"),
         ({}, comment[:-1], "the comment of the archive is not a checksum"),
         ({}, comment.upper(), "the comment of the archive is not a checksum"),
-        ({}, b"", "it has other entries|lacks checksums, which version 2 does not"),
+        ({}, b"", "it has other entries|lacks checksums, which version 3 does not"),
     ]
     assert load(write_zip(members, comment=comment))
     for change, comment, message in cases:
@@ -238,7 +238,8 @@ def test_any_other_value_anywhere(
     [
         ({"format": "other"}, "its format is not 'clml model' but 'other'"),
         ({"format": "clml checkpoint"}, "not 'clml model' but 'clml checkpoint'"),
-        ({"version": 3, "more": 1}, "version 3 of the format, and this clml"),
+        ({"version": 4, "more": 1}, "version 4 of the format, and this clml"),
+        ({"version": 2}, "version 2 of the format is no longer read"),
         ({"version": 1}, "it has checksums, which version 1 does not"),
         ({"version": 0}, "its version is 0"),
         ({"version": True}, "its version is True"),
@@ -246,7 +247,7 @@ def test_any_other_value_anywhere(
         ({"more": 1}, "other entries"),
         ({"content": 3}, "array 0 belongs to nothing"),
     ],
-    ids=range(9),
+    ids=range(10),
 )
 def test_bad_headers(changes, message, edited):
     path = edited(lambda state: state.update(changes))
@@ -275,13 +276,9 @@ def test_header_that_is_no_object(write_zip, write_sealed):
     ],
     ids=["none", "dict", "of scikit-learn"],
 )
-def test_files_of_something_else(model, write_zip, write_sealed):
-    state = {"format": "clml model", "version": 1, "clml": "0", "model": model}
-    path = write_zip({"state.json": json.dumps(state)})
-    with pytest.raises(ValueError, match="it holds no estimator of this library"):
-        load(path)
-    del state["model"]
-    state |= {"version": 2, "content": model, "sha256": []}
+def test_files_of_something_else(model, write_sealed):
+    state = {"format": "clml model", "version": 3, "clml": "0"}
+    state |= {"content": model, "sha256": []}
     path = write_sealed({"state.json": json.dumps(state)})
     with pytest.raises(ValueError, match="it holds no estimator of this library"):
         load(path)
@@ -290,10 +287,13 @@ def test_files_of_something_else(model, write_zip, write_sealed):
 @pytest.mark.parametrize("bracket", ["[", '{"a":'], ids=["arrays", "objects"])
 @pytest.mark.parametrize("depth", [60, 100_000])
 def test_deep_json(bracket, depth, write_zip):
-    state = {"format": "clml model", "version": 1, "clml": "0", "model": None}
+    state = {"format": "clml model", "version": 3, "clml": "0", "sha256": []}
+    state["content"] = None
     deep = bracket * depth + "1" + {"[": "]"}.get(bracket, "}") * depth
     text = json.dumps(state).replace("null", deep)
-    refused(write_zip({"state.json": text}))
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    comment = f"sha256 of state.json: {digest}".encode()
+    refused(write_zip({"state.json": text}, comment=comment))
 
 
 def test_class_names_are_never_imported(edited, tmp_path, monkeypatch):

@@ -32,10 +32,8 @@ def models(small_data):
     learners = [("near", NEAREST), ("bayes", GaussianNBRelevance())]
     found = {
         "Tuned": LebesgueTunedClassifier(NEAREST, **MAPPED),
-        "mixing": LebesgueTunedClassifier(NEAREST, transform="mixing", **MAPPED),
-        "thresholds": LebesgueTunedClassifier(
-            NEAREST, transform="thresholds", **MAPPED
-        ),
+        "mixing": LebesgueTunedClassifier(NEAREST, mapping="mixing", **MAPPED),
+        "thresholds": LebesgueTunedClassifier(NEAREST, mapping="thresholds", **MAPPED),
         "Stacking": LebesgueStackingClassifier(learners, **MAPPED),
     }
     return {name: model.fit(*small_data) for name, model in found.items()}

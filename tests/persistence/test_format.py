@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from sklearn.naive_bayes import GaussianNB
 from sklearn.utils import Bunch
 
-from clml import CLMLClassifier
+from clml import CMA, CLMLClassifier
 from clml._multilabel import LabelClasses
 from clml.baselines import MLkNNClassifier
 from clml.network import Layout
@@ -19,10 +19,12 @@ from clml.persistence._models import MODEL_FILE
 
 FILES = Path(__file__).parent / "files"
 EXPECTED = json.loads((FILES / "expected.json").read_text(encoding="utf-8"))
+# The first version that is read.
+FIRST = 3
 MODELS = {"model": CLMLClassifier, "members": CLMLClassifier, "mlknn": MLkNNClassifier}
 
 
-@pytest.mark.parametrize("version", range(1, MODEL_FILE.version + 1))
+@pytest.mark.parametrize("version", range(FIRST, MODEL_FILE.version + 1))
 @pytest.mark.parametrize("name", MODELS)
 def test_models_of_every_version_predict_what_they_did(name, version):
     found = load(FILES / f"{name}-{version}.clml")
@@ -33,6 +35,13 @@ def test_models_of_every_version_predict_what_they_did(name, version):
         np.testing.assert_allclose(
             getattr(found, method)(EXPECTED["rows"]), values, rtol=1e-5, atol=1e-7
         )
+
+
+@pytest.mark.parametrize("version", range(1, FIRST))
+def test_models_of_versions_without_values_are_refused(version):
+    expected = rf"model-{version}.clml.*version {version} of the format is no longer"
+    with pytest.raises(ValueError, match=expected):
+        load(FILES / f"model-{version}.clml")
 
 
 def everything():
@@ -55,10 +64,11 @@ def everything():
         "random": np.random.RandomState(3),
         "estimator": GaussianNB(var_smoothing=0.5),
         "dataclass": Layout(3, 2, 4, 1),
+        "value": CMA(population_size=None, sigma0=0.5),
     }
 
 
-VALUES = FileKind("clml values", version=2)
+VALUES = FileKind("clml values", version=3)
 HINT = (
     "The bytes of a file are others than those of the committed one. If older code "
     "would misread it: raise the version, write a migration, and keep the old files."
@@ -79,10 +89,10 @@ def test_the_format_changes_only_with_its_version(tmp_path, monkeypatch):
 def test_a_model_is_written_as_it_was(tmp_path, monkeypatch):
     monkeypatch.setattr(_file, "__version__", "0.1.0")
     newest = FILES / f"mlknn-{MODEL_FILE.version}.clml"
-    for version in range(1, MODEL_FILE.version + 1):
+    for version in range(FIRST, MODEL_FILE.version + 1):
         save(load(FILES / f"mlknn-{version}.clml"), tmp_path / "again")
         assert (tmp_path / "again").read_bytes() == newest.read_bytes(), HINT
 
 
 def test_every_older_version_has_a_migration():
-    assert set(MODEL_FILE.migrations) == set(range(1, MODEL_FILE.version))
+    assert set(MODEL_FILE.migrations) == set(range(FIRST, MODEL_FILE.version))

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from clml import CLMLClassifier
-from clml.network import Layout
+from clml import CMA, CLMLClassifier
+from clml.network import Layout, PaperNetwork
 from clml.persistence._objects import (
     build_dataclass,
     build_estimator,
@@ -35,9 +35,16 @@ def test_dataclass():
         ("LogisticRegression", {}, {}, "not one that a file may hold"),
         (None, {}, {}, "not one that a file may hold"),
         ("CLMLClassifier", {"depth": 3}, {}, "no parameter 'depth'"),
-        ("CLMLClassifier", {"sigma0": -1}, {}, "'sigma0' parameter"),
+        ("CLMLClassifier", {"sigma0": -1}, {}, "no parameter 'sigma0'"),
+        ("CLMLClassifier", {"search": CMA(sigma0=-1)}, {}, "'sigma0' parameter of CMA"),
+        (
+            "CLMLClassifier",
+            {"network": PaperNetwork(n_layers=10**12, embedding_dim=1)},
+            {},
+            "embedding_dim of PaperNetwork",
+        ),
         ("CLMLClassifier", {"losses": None}, {}, "'losses' parameter"),
-        ("CLMLClassifier", {}, {"sigma0": 1.0}, "'sigma0' is a parameter"),
+        ("CLMLClassifier", {}, {"search": "cma"}, "'search' is a parameter"),
         ("CLMLClassifier", {}, {"n_labels_": 1}, "n_features_in_ is missing"),
         ("GaussianNB", {"priors": "x"}, {}, "'priors' parameter"),
     ],

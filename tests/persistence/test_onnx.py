@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from nested_settings import nested
 from onnx.reference import ReferenceEvaluator
 from scipy.special import expit
 from sklearn.exceptions import NotFittedError
@@ -25,7 +26,7 @@ from clml.persistence import _onnx, load, save
 from clml.persistence._onnx import OPSETS, export_onnx
 from clml.persistence._onnx_graph import model_of
 
-QUICK = {"embedding_dim": 4, "max_epochs": 2, "population_size": 6, "random_state": 0}
+QUICK = {"embedding_dim": 4, "max_epochs": 2, "random_state": 0}
 # What single and double precision must keep, of probabilities and decisions.
 CLOSE = {"float32": 1e-5, "float64": 1e-12}
 
@@ -121,7 +122,7 @@ def test_worked_example(dtype, path):
 )
 def test_fitted(settings, kind, small_data, path):
     X = kind(small_data[0])
-    clf = CLMLClassifier(**QUICK, **settings).fit(X, small_data[1])
+    clf = CLMLClassifier(**nested(QUICK | settings)).fit(X, small_data[1])
     for dtype in CLOSE:
         export_onnx(clf, path, dtype=dtype)
         onnx.checker.check_model(path, full_check=True)
@@ -142,7 +143,7 @@ def test_selected(which, model, small_data, path, request):
 def test_two_classes(classes, small_data, path):
     X, Y = small_data
     y = np.array(classes)[Y[:, 0]]
-    clf = CLMLClassifier(**QUICK, n_members=2).fit(X, y)
+    clf = CLMLClassifier(**nested(QUICK), n_members=2).fit(X, y)
     export_onnx(clf, path)
     session = opened(path)
     assert_equal_scores(session, clf, X)
@@ -160,14 +161,14 @@ def test_two_classes(classes, small_data, path):
 def test_constant_columns_and_labels(small_data, path):
     X, Y = small_data[0].copy(), small_data[1].copy()
     X[:, 0], X[:, 1], Y[:, 0], Y[:, 2] = 0, 1e12, 0, 1
-    clf = CLMLClassifier(**QUICK, n_members=2).fit(X, Y)
+    clf = CLMLClassifier(**nested(QUICK), n_members=2).fit(X, Y)
     export_onnx(clf, path)
     assert_equal_scores(opened(path), clf, X)
 
 
 def test_one_feature_and_one_label(small_data, path):
     X, Y = small_data[0][:, :1], small_data[1][:, :1]
-    clf = CLMLClassifier(**QUICK, n_members=2).fit(X, Y)
+    clf = CLMLClassifier(**nested(QUICK), n_members=2).fit(X, Y)
     export_onnx(clf, path)
     assert_equal_scores(opened(path), clf, X)
 
@@ -357,7 +358,7 @@ def test_names_of_data_frames(small_data, path):
     # Half of a character, too: JSON escapes it.
     names = pd.Index(["a", "b", "c", "d\ud800"], dtype=object)
     Y = pd.DataFrame(small_data[1], columns=names)
-    export_onnx(CLMLClassifier(**QUICK, n_members=2).fit(X, Y), path)
+    export_onnx(CLMLClassifier(**nested(QUICK), n_members=2).fit(X, Y), path)
     found = opened(path).get_modelmeta().custom_metadata_map
     assert json.loads(found["feature_names"]) == X.columns.tolist()
     assert json.loads(found["label_names"]) == names.tolist()

@@ -14,7 +14,7 @@ from scipy.special import expit
 
 import clml
 from clml._ensemble import MIXED, Ensemble
-from clml.encoding import Bins, Quantiles, Robust, Standardized
+from clml.encoding import Bins, GaussianKernel, Quantiles, Robust, Standardized
 from clml.encoding._kinds import Code
 from clml.network import WideNetwork
 from clml.persistence._onnx import OPSETS
@@ -251,7 +251,7 @@ def test_one_table_of_each_kind():
     states = [one.state() for one in columns]
     state = states[0] | {
         name: np.concatenate([one[name] for one in states])
-        for name in ("code", "missing", "shift", "scale", "knots", "levels")
+        for name in ("code", "missing", "shift", "scale", "knots", "levels", "neutral")
     }
     counts = [one.knots.size for one in columns]
     state["offsets"] = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
@@ -380,13 +380,13 @@ def test_two_classes():
     )
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("value", [np.inf, -np.inf])
 @pytest.mark.parametrize("column", [0, 1, 3, 4])
 @pytest.mark.parametrize("dtype", CLOSE)
 def test_rows_that_cannot_be_read_have_no_probabilities(value, column, dtype):
     """In columns that no network reads, too; neighbours are not touched."""
     X = columns_of_all_kinds()
-    X[::5, 4] = np.nan  # the encoding knows what is missing, prediction refuses it
+    X[::5, 4] = np.nan
     model = Model(X, MIXED, WideNetwork((6, 5), linear_path=True))
     rows = columns_of_all_kinds(1)[:9].astype(dtype)
     proto = model.proto(dtype)
@@ -408,12 +408,41 @@ def test_rows_that_cannot_be_read_have_no_probabilities(value, column, dtype):
 def test_columns_that_are_missing_at_times(encoding):
     X = columns_of_all_kinds()
     complete = X.copy()
-    X[::4] = np.nan
     complete[:, 6] = np.clip(complete[:, 6], -20, 20)
-    model = Model(X, [encoding], n_members=2)
-    assert model.ensemble.encodings[0].missing.all()
-    for dtype in CLOSE:
-        assert_same(model, complete, dtype)
+    some = np.where(np.random.default_rng(0).random(X.shape) < 0.3, np.nan, complete)
+    for holes in (slice(0), slice(None, None, 4)):  # never and at times
+        X[holes] = np.nan
+        model = Model(X, [encoding], n_members=2)
+        assert model.ensemble.encodings[0].missing.all() == (holes.stop is None)
+        assert_encoded(model.ensemble.encodings[0], some)
+        for dtype in CLOSE:
+            assert_same(model, complete, dtype)
+            assert_same(model, some, dtype)
+
+
+@pytest.mark.parametrize("dtype", CLOSE)
+@pytest.mark.parametrize(
+    "encoding",
+    [GaussianKernel(n_landmarks=40), GaussianKernel(Quantiles(), width=0.5)],
+    ids=repr,
+)
+def test_features_of_a_kernel(encoding, dtype):
+    X = columns_of_all_kinds()
+    model = Model(X, [encoding, Robust(), encoding], n_members=3)
+    assert_same(model, X[::-1], dtype)
+    linear = WideNetwork(hidden=(), linear_path=True)
+    assert_same(Model(X, [Robust()], linear, n_members=2), X, dtype)
+    X[::4, ::2] = np.nan
+    assert_same(Model(X, [encoding], n_members=2), X, dtype)
+
+
+def test_columns_that_are_missing_in_sparse_rows():
+    X = columns_of_all_kinds()
+    X[np.abs(X) < 1] = 0
+    X[::4, ::2] = np.nan
+    fitted = Robust().fit(sp.csr_array(X))
+    assert not fitted.centred
+    assert_encoded(fitted, X[::-1])
 
 
 def test_nothing_but_indicators_of_missing_values():
@@ -421,7 +450,7 @@ def test_nothing_but_indicators_of_missing_values():
     model = Model(X, [Robust()], WideNetwork((4,), linear_path=True), n_members=2)
     assert not model.ensemble.encodings[0].code.any()
     for dtype in CLOSE:
-        assert_same(model, np.array([[1.0, 2.0], [7.0, -3.0]]), dtype)
+        assert_same(model, np.array([[1.0, 2.0], [7.0, np.nan], [np.nan, 1.0]]), dtype)
 
 
 def test_size_is_bounded_and_does_not_grow_with_columns():

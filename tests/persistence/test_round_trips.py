@@ -30,12 +30,13 @@ from clml.baselines import (
     MLPRelevanceClassifier,
 )
 from clml.evolution import _place
+from clml.network import PaperNetwork
 from clml.persistence import load
 
 skops = pytest.importorskip("skops.io", reason="one of the ways")
 
 QUICK = {"max_epochs": 2, "random_state": 0}
-NETWORK = QUICK | {"embedding_dim": 2, "population_size": 4}
+NETWORK = QUICK | {"network": PaperNetwork(embedding_dim=2)}
 MAPPED = QUICK | {"cv": 2, "shrinkage": 0.5}
 NEAREST = KNeighborsClassifier(3)
 ESTIMATORS = {
@@ -50,9 +51,9 @@ ESTIMATORS = {
         search="ascent", n_members=2, shrinkage=1.0, **NETWORK
     ),
     "tuned": LebesgueTunedClassifier(NEAREST, **MAPPED),
-    "tuned, mixing": LebesgueTunedClassifier(NEAREST, transform="mixing", **MAPPED),
+    "tuned, mixing": LebesgueTunedClassifier(NEAREST, mapping="mixing", **MAPPED),
     "tuned, thresholds": LebesgueTunedClassifier(
-        MLkNNClassifier(n_neighbors=3), transform="thresholds", **MAPPED
+        MLkNNClassifier(n_neighbors=3), mapping="thresholds", **MAPPED
     ),
     "stacking": LebesgueStackingClassifier(
         [
@@ -151,7 +152,9 @@ def by_copy(estimator, folder):
 @pytest.mark.parametrize("n_members", [1, 2])
 def test_warm_start_goes_on(search, n_members, way, small_data, monkeypatch):
     monkeypatch.setattr(_member_fit, "_MAP_EPOCHS", 5)
-    settings = NETWORK | {"search": search, "n_members": n_members, "shrinkage": 1.0}
+    settings = NETWORK | {"search": search, "n_members": n_members}
+    if n_members > 1:
+        settings["shrinkage"] = 1.0
     model = CLMLClassifier(**settings, warm_start=True).fit(*small_data)
     found = way(model, None)
     assert_same_predictions(found, model, small_data[0])
@@ -166,7 +169,9 @@ def test_a_model_of_a_gpu_where_there_is_none(
 ):
     """It predicts, is saved and copied; only to go on it needs the device."""
     monkeypatch.setattr(_member_fit, "_MAP_EPOCHS", 5)
-    settings = NETWORK | {"search": search, "n_members": n_members, "shrinkage": 1.0}
+    settings = NETWORK | {"search": search, "n_members": n_members}
+    if n_members > 1:
+        settings["shrinkage"] = 1.0
     model = CLMLClassifier(**settings, engine="torch", warm_start=True)
     content = pickle.dumps(model.fit(*small_data))
 

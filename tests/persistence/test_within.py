@@ -30,6 +30,7 @@ from clml.baselines import (
     MLkNNClassifier,
     MLPRelevanceClassifier,
 )
+from clml.network import PaperNetwork
 from clml.persistence import _within, load, save
 from clml.persistence._skops import dump_foreign, load_foreign
 from clml.persistence._within import check_estimator, check_within, settle
@@ -99,8 +100,9 @@ def test_no_place_and_no_crowd_comes_out_of_a_file(name, tmp_path):
 
 def test_places_in_fitted_attributes(small_data, tmp_path):
     X, Y = small_data
-    network = {"embedding_dim": 2, "max_epochs": 2, "n_members": 1, "search": "cma"}
-    learner = make_pipeline(StandardScaler(), CLMLClassifier(**network), memory=None)
+    small = {"network": PaperNetwork(embedding_dim=2), "max_epochs": 2}
+    small |= {"n_members": 1, "search": "cma"}
+    learner = make_pipeline(StandardScaler(), CLMLClassifier(**small), memory=None)
     model = LebesgueTunedClassifier(learner, max_epochs=2, cv=2, shrinkage=1.0)
     model.fit(X, Y)
     model.estimator_.memory = str(tmp_path)
@@ -114,8 +116,9 @@ def test_places_in_fitted_attributes(small_data, tmp_path):
 
 def test_a_refit_neither_connects_nor_caches(small_data, tmp_path):
     X, Y = small_data
-    network = {"embedding_dim": 2, "max_epochs": 2, "n_members": 1, "search": "cma"}
-    inner = CLMLClassifier(client=CLUSTER, **network)
+    small = {"network": PaperNetwork(embedding_dim=2), "max_epochs": 2}
+    small |= {"n_members": 1, "search": "cma"}
+    inner = CLMLClassifier(client=CLUSTER, **small)
     learner = make_pipeline(StandardScaler(), inner, memory=str(tmp_path / "cache"))
     model = LebesgueTunedClassifier(learner, max_epochs=2, cv=2, shrinkage=1.0)
     save(model, tmp_path / "model")
