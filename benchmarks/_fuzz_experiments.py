@@ -26,13 +26,15 @@ test_size = 0.3
 limits = {seconds = 60.0, memory_mb = 500, threads = 1}
 [methods.CLML.settings]
 max_epochs = 20
+search = {kind = "ascent", smoothing = 0.25}
+network = {kind = "paper", embedding_dim = 8}
 [methods.forest]
 estimator = "sklearn.ensemble:RandomForestClassifier"
 scale = false
 datasets = ["flags"]
 [ablation]
 method = "CLML"
-setting = "n_layers"
+setting = "network__n_layers"
 values = [1, 2]
 datasets = ["made"]
 """

@@ -27,18 +27,32 @@ def small_data() -> tuple[Any, Any]:
 
 def classifiers() -> Iterator[Any]:
     """Yield one of every search, and one that is not fitted."""
-    from clml import CLMLClassifier
+    from clml import CMA, CLMLClassifier, RankGradient
+    from clml.network import PaperNetwork
 
     X, Y = small_data()
-    small = {"embedding_dim": 2, "max_epochs": 2, "random_state": 0}
-    yield CLMLClassifier(search="cma", n_members=1, population_size=4, **small).fit(
-        X, Y
-    )
+    small = {"network": PaperNetwork(2), "max_epochs": 2, "random_state": 0}
+    yield CLMLClassifier(search=CMA(4), n_members=1, **small).fit(X, Y)
     yield CLMLClassifier(search="ascent", n_members=2, **small).fit(X, Y)
-    yield CLMLClassifier(
-        search="rank_gradient", n_members=1, population_size=4, **small
-    ).fit(X, Y[:, 0])
+    followed = CLMLClassifier(search=RankGradient(4), n_members=1, **small)
+    yield followed.fit(X, Y[:, 0])
     yield CLMLClassifier()
+
+
+def wide() -> Iterator[Any]:
+    """Yield members of many units, with encodings that differ and with one."""
+    from clml import Ascent, CLMLClassifier
+    from clml.encoding import Quantiles
+    from clml.network import WideNetwork
+
+    X, Y = small_data()
+    small = {"n_members": 3, "max_epochs": 1, "shrinkage": 1.0, "random_state": 0}
+    yield CLMLClassifier(network=WideNetwork((3,)), **small).fit(X, Y)
+    network = WideNetwork((2, 2), activation="tanh", linear_path=True)
+    search = Ascent(learning_rate=0.1)
+    yield CLMLClassifier(
+        network=network, search=search, encoding=Quantiles(), **small
+    ).fit(X, Y[:, 0])
 
 
 def baselines() -> Iterator[Any]:
@@ -105,11 +119,6 @@ def _of_skops() -> list[bytes]:
     import skops.io
 
     return [skops.io.dumps(model) for model in (*tuned(), *forests())]
-
-
-def _of_the_first_version() -> list[bytes]:
-    folder = Path(__file__).parents[1] / "tests" / "persistence" / "files"
-    return [path.read_bytes() for path in sorted(folder.glob("*-1.clml"))]
 
 
 def saved(models: Callable[[], Iterator[Any]]) -> list[bytes]:
@@ -184,11 +193,10 @@ def model_readers() -> list[Reader]:
     ) -> Reader:
         return Reader(name, ".clml", partial(saved, models), read, damaged_archive)
 
-    old, skops = _of_the_first_version, _of_skops
-    learners = _load_and_use_learners
+    skops, learners = _of_skops, _load_and_use_learners
     return [
         reader("models", classifiers, _load_and_use),
-        Reader("models of version 1", ".clml", old, _load_and_use, damaged_archive),
+        reader("models of wide networks", wide, _load_and_use),
         reader("models of baselines", baselines, _load_and_use),
         reader("models of deep baselines", deep_baselines, _load_and_use),
         reader("tuned models", tuned, learners),

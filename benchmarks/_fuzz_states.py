@@ -19,7 +19,8 @@ from _fuzz_run import Reader
 _STRATEGIES = ("CMAPackage", "FullCMA", "RankGradient", "RankOneCMA", "SeparableCMA")
 # An option, and what stands after it.
 _OPTIONS = """set n_members=4
-set init=surrogate
+set search.init=surrogate
+set network={"kind": "wide", "hidden": [8]}
 set max_epochs=[1, (2.5, None), {'a': -3}]
 losses hamming, micro_f1,lrap
 select hamming=1, micro_f1=2
@@ -61,21 +62,25 @@ def _continue_strategy(path: Path) -> None:
 def _runs() -> dict[bytes, Any]:
     """Return estimators that keep checkpoints, by words that only theirs have."""
     from clml import (
+        CMA,
+        Ascent,
         CLMLClassifier,
         LebesgueStackingClassifier,
         LebesgueTunedClassifier,
+        RankGradient,
     )
     from clml.baselines import GaussianNBRelevance, MLkNNClassifier
+    from clml.network import PaperNetwork
 
     small = {"max_epochs": 3, "random_state": 0, "checkpoint_every": 0}
-    networks = [
-        {"search": "cma", "n_members": 1, "population_size": 4},
-        {"search": "ascent", "n_members": 2, "shrinkage": 1.0},
-        {"search": "rank_gradient", "n_members": 2, "population_size": 4},
+    networks: list[dict[str, Any]] = [
+        {"search": CMA(4), "n_members": 1},
+        {"search": Ascent(), "n_members": 2, "shrinkage": 1.0},
+        {"search": RankGradient(4), "n_members": 2},
     ]
     runs: dict[bytes, Any] = {
-        f'["search", "{options["search"]}"]'.encode(): CLMLClassifier(
-            embedding_dim=2, **small, **options
+        f"clml._searches:{type(options['search']).__name__}".encode(): CLMLClassifier(
+            network=PaperNetwork(2), **small, **options
         )
         for options in networks
     }
@@ -151,7 +156,7 @@ def _parse_option(path: Path) -> None:
     option, _, text = path.read_bytes().partition(b" ")
     # The shell cannot pass zero bytes; others that are no text it passes as these.
     given = text.replace(b"\0", b"").decode("utf-8", "surrogateescape")
-    known = ["n_members", "init", "max_epochs"]
+    known = ["n_members", "search", "network", "max_epochs"]
     parsers: dict[bytes, Callable[[str], Any]] = {
         b"set": lambda text: parse_settings([text], known),
         b"losses": parse_losses,

@@ -35,9 +35,10 @@ from unittest.mock import patch
 
 import numpy as np
 
-from clml import CLMLClassifier
+from clml import CMA, CLMLClassifier
 from clml.datasets import as_partitions
 from clml.engine._dask import DaskHolders, Pass
+from clml.network import PaperNetwork
 
 RESULTS = Path(__file__).parent / "results" / "cluster_epoch.csv"
 FEATURES, LABELS = 50, 10
@@ -245,10 +246,9 @@ def measure(client: Any, setting: Setting, epochs: int, idle: Idle) -> Result:
     given = rows_on_workers(client, setting)
     recorder = Recorder()
     clf = CLMLClassifier(
-        search="cma",
+        search=CMA(population_size=setting.population),
+        network=PaperNetwork(embedding_dim=setting.width),
         n_members=1,
-        embedding_dim=setting.width,
-        population_size=setting.population,
         max_epochs=FIRST + epochs,
         calibrate=False,
         random_state=0,

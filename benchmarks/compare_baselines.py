@@ -50,6 +50,7 @@ from clml.baselines import (
 )
 from clml.datasets import iterative_train_test_split, load_dataset
 from clml.losses import loss_values
+from clml.network import PaperNetwork
 
 RESULTS = Path(__file__).parent / "results"
 TARGETS = Path(__file__).parent / "baseline_targets.csv"
@@ -106,7 +107,7 @@ METHODS: dict[str, Callable[[int, str], Any]] = {
     ),
     "k nearest neighbours": lambda seed, device: KNeighborsClassifier(10),
     "CLML": lambda seed, device: CLMLClassifier(
-        search="cma", n_members=1, embedding_dim=20, random_state=seed
+        search="cma", network=PaperNetwork(20), n_members=1, random_state=seed
     ),
 }
 DEEP = ("C2AE", "CLIF", "DELA", "plain network")

@@ -48,7 +48,7 @@ def draw(kind: str, n_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 def classifiers(seed: int) -> dict[str, Any]:
     forest = RandomForestClassifier(100, random_state=seed)
     return {
-        "CLMLClassifier": CLMLClassifier(random_state=seed),
+        "CLMLClassifier": CLMLClassifier(network="paper", random_state=seed),
         "CLMLClassifier(**PAPER_SETTINGS)": CLMLClassifier(
             **PAPER_SETTINGS, random_state=seed
         ),

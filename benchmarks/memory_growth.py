@@ -28,7 +28,7 @@ import psutil
 import scipy.sparse as sp
 from sklearn.neighbors import KNeighborsClassifier
 
-from clml import CLMLClassifier, LebesgueTunedClassifier
+from clml import CMA, CLMLClassifier, LebesgueTunedClassifier
 from clml.baselines import GaussianNBChain, MLkNNClassifier, MLPRelevanceClassifier
 from clml.persistence import load, save
 
@@ -62,15 +62,16 @@ class Growth:
 
 def models(seed: int) -> list[tuple[object, bool]]:
     """Return unfitted estimators, and whether each is given sparse rows."""
-    clml = {"max_epochs": 2, "shrinkage": 0.5, "random_state": seed}
+    clml = {"max_epochs": 2, "random_state": seed}
+    members = clml | {"n_members": 2, "shrinkage": 0.5}
     tuned = {"max_epochs": 2, "shrinkage": 0.5, "cv": 2, "random_state": seed}
     return [
-        (CLMLClassifier(n_members=2, **clml), False),
-        (CLMLClassifier(n_members=2, n_jobs=2, **clml), True),
+        (CLMLClassifier(**members), False),
+        (CLMLClassifier(n_jobs=2, **members), True),
         (CLMLClassifier(n_members=1, search="cma", **clml), False),
         (CLMLClassifier(n_members=1, search="cma", n_jobs=2, **clml), True),
         (CLMLClassifier(n_members=1, search="rank_gradient", **clml), False),
-        (CLMLClassifier(n_members=1, search="cma", ties=None, **clml), True),
+        (CLMLClassifier(n_members=1, search=CMA(ties=None), **clml), True),
         (LebesgueTunedClassifier(KNeighborsClassifier(), **tuned), False),
         (GaussianNBChain(), False),
         (MLkNNClassifier(n_neighbors=3), True),

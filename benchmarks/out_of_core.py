@@ -75,12 +75,13 @@ def fit(
     """Fit once, in this process."""
     from clml import CLMLClassifier
     from clml.datasets import read_partitions
+    from clml.network import PaperNetwork
 
     rows = read_partitions(folder)
     settings = {
         "search": "cma",
         "n_members": 1,
-        "embedding_dim": 20,
+        "network": PaperNetwork(embedding_dim=20),
         "max_epochs": epochs,
         "calibrate": False,
         "n_jobs": threads,

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 from _jobs import LOSSES, geometric_mean, mean_and_spread, read, run_jobs
+from sklearn.base import clone
 
 from clml import PAPER_SETTINGS, CLMLClassifier
 from clml.datasets import iterative_train_test_split, load_dataset
@@ -42,7 +43,10 @@ PRINTED = {
 N_SPLITS = {"emotions": 20, "flags": 20}
 SETTINGS: dict[str, dict[str, Any]] = {
     "exact": PAPER_SETTINGS,
-    "monte_carlo": {**PAPER_SETTINGS, "lebesgue": "monte_carlo"},
+    "monte_carlo": {
+        **PAPER_SETTINGS,
+        "search": clone(PAPER_SETTINGS["search"]).set_params(lebesgue="monte_carlo"),
+    },
 }
 FIELDS = (
     "dataset",

@@ -35,9 +35,10 @@ import numpy as np
 from sklearn.datasets import make_multilabel_classification
 from sklearn.neighbors import KNeighborsClassifier
 
-from clml import CLMLClassifier, LebesgueTunedClassifier
+from clml import CMA, CLMLClassifier, LebesgueTunedClassifier
 from clml.datasets import read_arff, write_arff
 from clml.datasets._cache import recall, store
+from clml.network import PaperNetwork
 from clml.persistence import load
 from clml.persistence._checkpoint import KIND
 from clml.persistence._file import read_file
@@ -54,12 +55,12 @@ LONGEST = {"fit": 0.5, "checkpoint": 0.003, "save": 0.1, "cache": 0.05}
 
 def estimator(number: int) -> Any:
     """Return what a round fits: one of four kinds, with a seed of its own."""
-    small: dict[str, Any] = {"embedding_dim": 6, "shrinkage": 0.5}
-    evolved = small | {"search": "cma", "population_size": 16}
+    small: dict[str, Any] = {"network": PaperNetwork(6), "random_state": number}
+    evolved = small | {"search": CMA(population_size=16)}
     return (
-        CLMLClassifier(max_epochs=60, n_members=3, random_state=number, **small),
-        CLMLClassifier(max_epochs=200, n_members=1, random_state=number, **evolved),
-        CLMLClassifier(max_epochs=40, n_members=2, random_state=number, **evolved),
+        CLMLClassifier(max_epochs=60, n_members=3, shrinkage=0.5, **small),
+        CLMLClassifier(max_epochs=200, n_members=1, **evolved),
+        CLMLClassifier(max_epochs=40, n_members=2, shrinkage=0.5, **evolved),
         LebesgueTunedClassifier(
             KNeighborsClassifier(), max_epochs=60, shrinkage=0.5, random_state=number
         ),

@@ -19,10 +19,10 @@ from typing import Any
 
 from _jobs import LOSSES, geometric_mean, mean_and_spread, read, run_jobs
 
-from clml import PAPER_SETTINGS, CLMLClassifier
+from clml import CMA, PAPER_SETTINGS, Ascent, CLMLClassifier
 from clml.datasets import iterative_train_test_split, load_dataset
 from clml.losses import loss_values
-from clml.network import forward
+from clml.network import PaperNetwork, forward
 
 RESULTS = Path(__file__).parent / "results" / "study_defaults.csv"
 FIRST_SPLIT = 100
@@ -36,37 +36,38 @@ SPLITS = {
     "genbase": 3,
     "tmc2007-500": 1,
 }
-EVOLVED = {"search": "cma", "n_members": 1, "population_size": 64}
+EVOLVED = {"search": CMA(population_size=64), "n_members": 1}
 VARIANTS: dict[str, dict[str, Any]] = {
     "default": {},
     # How networks are trained.
     "the paper's settings": PAPER_SETTINGS,
     "one network, CMA-ES, ties by depth": EVOLVED,
-    "one network, CMA-ES, ties by layer": {**EVOLVED, "ties": "layer"},
+    "one network, CMA-ES, ties by layer": {
+        **EVOLVED,
+        "search": CMA(population_size=64, ties="layer"),
+    },
     "8 members, CMA-ES": {"search": "cma", "n_members": 8},
     "8 members, rank gradient": {"search": "rank_gradient", "n_members": 8},
-    "surrogate start": {"init": "surrogate"},
-    "surrogate start, last layer alone": {"init": "surrogate", "evolve": "last"},
+    "surrogate start": {"search": Ascent(init="surrogate")},
     # Members.
     "1 member": {"n_members": 1},
     "4 members": {"n_members": 4},
     "8 members": {"n_members": 8},
     "32 members": {"n_members": 32},
     # The network.
-    "width 20": {"embedding_dim": 20},
-    "width 64": {"embedding_dim": 64},
+    "width 20": {"network": PaperNetwork(20)},
+    "width 64": {"network": PaperNetwork(64)},
     "width 200, dropout 0.5": {
-        "embedding_dim": 200,
-        "dropout": 0.5,
-        "learning_rate": 0.003,
+        "network": PaperNetwork(200, dropout=0.5),
+        "search": Ascent(learning_rate=0.003),
     },
-    "2 hidden layers": {"n_layers": 2},
-    "features as they are": {"standardize": False},
+    "2 hidden layers": {"network": PaperNetwork(n_layers=2)},
+    "features as they are": {"network": PaperNetwork(standardize=False)},
     # The ascent.
-    "learning rate 0.003": {"learning_rate": 0.003},
-    "learning rate 0.03": {"learning_rate": 0.03},
-    "smoothing 0.25": {"smoothing": 0.25},
-    "smoothing 1": {"smoothing": 1.0},
+    "learning rate 0.003": {"search": Ascent(learning_rate=0.003)},
+    "learning rate 0.03": {"search": Ascent(learning_rate=0.03)},
+    "smoothing 0.25": {"search": Ascent(smoothing=0.25)},
+    "smoothing 1": {"search": Ascent(smoothing=1.0)},
     "half the epochs": {"max_epochs": 50},
     "twice the epochs": {"max_epochs": 200},
     # The map of the outputs.
@@ -112,7 +113,8 @@ def run_job(dataset: str, variant: str, split: int) -> list[dict[str, Any]]:
         data.X, data.Y, test_size=0.3, refine=False, random_state=split
     )
     began = time.perf_counter()
-    clf = CLMLClassifier(**VARIANTS[variant], random_state=split).fit(X, Y)
+    settings = {"network": "paper", **VARIANTS[variant]}
+    clf = CLMLClassifier(**settings, random_state=split).fit(X, Y)
     seconds = time.perf_counter() - began
     scores = {"default": clf.decision_function(X_held)}
     if variant == "default":

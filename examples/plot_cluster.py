@@ -20,9 +20,10 @@ import dask.array as da
 import matplotlib.pyplot as plt
 from distributed import Client, LocalCluster
 
-from clml import CLMLClassifier, dask_predict
+from clml import CMA, CLMLClassifier, dask_predict
 from clml.datasets import make_bayes_multilabel
 from clml.losses import loss_values
+from clml.network import PaperNetwork
 
 if len(sys.argv) > 2:
     cluster = None
@@ -51,7 +52,12 @@ print(f"{X.numblocks[0]} partitions on {len(client.nthreads())} workers")
 # starts where a surrogate loss leads to on a sample of the rows. The client that was
 # made last is found by itself.
 n_train = 15_000
-clf = CLMLClassifier(init="surrogate", embedding_dim=8, max_epochs=50, random_state=0)
+clf = CLMLClassifier(
+    search=CMA(init="surrogate"),
+    network=PaperNetwork(embedding_dim=8),
+    max_epochs=50,
+    random_state=0,
+)
 clf.fit(X[:n_train], Y[:n_train])
 print(clf.front_)
 print(f"an epoch took {1e3 * sorted(clf.history_['seconds'])[25]:.0f} ms")
