@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+import threading
 
 import numpy as np
 import pytest
@@ -55,6 +56,26 @@ def test_the_budget_changes_no_bit(monkeypatch, tmp_path, sparse, weighted):
             assert os.fstat(file.fileno()).st_size > 0
         assert file.closed
         assert not list(tmp_path.iterdir())
+
+
+def test_an_interrupt_leaves_no_reader():
+    """Not even while somebody holds on to the interrupt, and so to its frames."""
+    from clml.engine._partitioned import Request
+
+    class Interrupts:
+        index, nbytes = 0, 8
+
+        def evaluate(self, *arguments):
+            raise KeyboardInterrupt
+
+    readers = set(threading.enumerate())
+    with LocalHolders(lambda i: Interrupts(), 3, 100) as holders:
+        try:
+            holders.evaluate(population(5), (Request("train"),))
+        except KeyboardInterrupt as interrupt:
+            held_on_to = interrupt
+        assert held_on_to.__traceback__ is not None
+        assert set(threading.enumerate()) <= readers
 
 
 def test_a_partition_larger_than_the_budget():

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from typing import IO, Self
 
@@ -150,10 +151,13 @@ class LocalHolders:
         self, thetas: NDArray[np.floating], requests: tuple[Request, ...]
     ) -> list[Statistics | None]:
         """Return the sums over all partitions for each request, in one pass."""
-        found = statistics_of(self._held(), thetas, requests, self._n, self._executor)
+        # Closed at once after an interrupt: left to the garbage collector, the reader
+        # might be waited for inside a thread that is just starting, for ever.
+        with closing(self._held()) as held:
+            found = statistics_of(held, thetas, requests, self._n, self._executor)
         return [total(nodes, self._n) for nodes in found]
 
-    def _held(self) -> Iterator[Held]:
+    def _held(self) -> Generator[Held, None, None]:
         """Yield all partitions in order; the next one is read meanwhile."""
         missing = [i for i in range(self._n) if i not in self._kept]
         if not missing:
