@@ -38,7 +38,8 @@ def test_sparse_rows_give_the_same():
         GaussianKernelFeatures(10, random_state=0).fit_transform(rows)
         for rows in (X, sp.csr_array(X))
     )
-    np.testing.assert_allclose(sparse, dense, atol=1e-10)
+    # Rounding is multiplied where landmarks hardly differ.
+    np.testing.assert_allclose(sparse, dense, rtol=1e-6, atol=1e-9)
 
 
 def test_fewer_landmarks_than_rows():

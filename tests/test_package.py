@@ -112,8 +112,15 @@ ARROWS = {
     "losses": {"_compiled", "_indicator", "_names", "_simd"},
     "lebesgue": {"_compiled"},
     "evolution": {"_threads", "_torch"},
-    "encoding": {"_compiled", "_csr_format", "_value"},
-    "network": {"_compiled", "_csr_format", "_memory", "_simd", "_value"},
+    "encoding": {"_compiled", "_csr_format", "_rowwise", "_value"},
+    "network": {
+        "_compiled",
+        "_csr_format",
+        "_memory",
+        "_rowwise",
+        "_simd",
+        "_value",
+    },
     "datasets": {
         "_atomic",
         "_compiled",

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ._training_rows import OwnRows, TrainingRows, WideRows
+from ._training_rows import OwnRows, WideRows
 from .encoding import (
     Bins,
     Code,
@@ -105,7 +105,7 @@ class Ensemble:
         members = tuple(place[i] for i in chosen)
         return cls(n_labels, tuple(fitted), tuple(layouts), members)
 
-    def rows(self, X: Any) -> list[TrainingRows]:
+    def rows(self, X: Any) -> list[WideRows | OwnRows]:
         """Return rows as each member reads them; those of one encoding share them."""
         if sp.issparse(X) and any(one.centred for one in self.encodings):
             X = X.toarray()  # as the rows that they were fitted to
@@ -115,7 +115,7 @@ class Ensemble:
         ]
         return [encoded[i] for i in self.chosen]
 
-    def _rows_of(self, X: Any, layout: NetworkLayout) -> TrainingRows:
+    def _rows_of(self, X: Any, layout: NetworkLayout) -> WideRows | OwnRows:
         if type(layout) is WideLayout:
             return WideRows(X, layout)
         return OwnRows(X, layout, self.n_labels)
@@ -133,7 +133,7 @@ class Ensemble:
             for rows, network, factor in zip(
                 self.rows(some), networks, scale, strict=True
             ):
-                total[start : start + _BLOCK] += factor * rows.logits(network)
+                total[start : start + _BLOCK] += factor * rows.predicted(network)
         return total / len(networks)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from .._rowwise import rowwise_product
 from ._base import Encoding, NumberCodes, check_count, check_range
 from ._fitted import FittedEncoding
 from ._kernels import LARGEST
@@ -205,7 +206,8 @@ class FittedKernel:
         for a in range(0, len(features), _BLOCK):
             some = encoded[a : a + _BLOCK]
             distances = _squared_distances(some, landmarks, lengths)
-            features[a : a + _BLOCK] = np.exp(-self.gamma * distances) @ projection
+            near = np.exp(-self.gamma * distances)
+            features[a : a + _BLOCK] = rowwise_product(near, projection)
         return features
 
     def state(self) -> dict[str, Any]:
@@ -273,7 +275,8 @@ def _squared_distances(
     exact = rows.astype(np.float64)
     if sp.issparse(rows):
         own = np.asarray(exact.multiply(exact).sum(axis=1)).reshape(-1)
+        products = np.asarray(exact @ landmarks.T)
     else:
         own = np.einsum("ij,ij->i", exact, exact)
-    products = np.asarray(exact @ landmarks.T)
+        products = rowwise_product(exact, landmarks.T)
     return np.maximum(own[:, None] + lengths - 2 * products, 0.0)
