@@ -18,6 +18,7 @@ comparisons, vectorised over the labels; see ``_add_rank_changes``.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,11 @@ from ._kernels import (
 from ._loss import Loss, MatrixLoss
 from ._loss_set import LossSet, Statistics, Totals
 from ._registry import get_losses
-from ._statistics import LABEL_STATISTICS, SCALAR_STATISTICS, built_in_statistic
+from ._statistics import (
+    LABEL_STATISTICS,
+    Statistic,
+    built_in_statistic,
+)
 from ._targets import RowTargets
 
 # Central differences: relative steps, and for sums near 0 relative to the weight.
@@ -52,6 +57,12 @@ _SMALL_SHARE = 1e-4
 # The measure is that below twice the worst loss: below the worst itself a network at
 # the start, with some loss at 1, would have a measure of 0 and care for nothing else.
 _REFERENCE = 2.0
+
+# Numbers of a population whose losses are closed at a time.
+_MOST_NUMBERS = 2**19
+_FEW = 16
+# Where statistics stand in the totals of labels.
+_LABEL_ROW = {s.name: i for i, s in enumerate(LABEL_STATISTICS)}
 
 # Re-evaluated for each move, as the hits among the k highest are.
 _REEVALUATED_ORDER = [COVERAGE, ONE_ERROR]
@@ -103,12 +114,13 @@ def _made_of_built_in_statistics(loss: Loss) -> bool:
 
 
 def _check_supported(loss_set: LossSet) -> None:
+    if loss_set.is_built_in:
+        return
     refused = [x.name for x in loss_set.losses if not _made_of_built_in_statistics(x)]
-    if refused:
-        raise ValueError(
-            "Credit needs losses made of built-in row statistics "
-            f"(clml.losses.STATISTICS), got {refused}."
-        )
+    raise ValueError(
+        "Credit needs losses made of built-in row statistics "
+        f"(clml.losses.STATISTICS), got {refused}."
+    )
 
 
 def statistic_weights(
@@ -147,45 +159,72 @@ def statistic_weights(
     """
     _check_supported(loss_set)
     statistics = loss_set.statistics(totals, weight)
-    prices = _price_of_losses(loss_set.close(statistics)[0])
-    column = {s.name: i for i, s in enumerate(SCALAR_STATISTICS)}
-    for i, k in enumerate(loss_set._ks):
-        column[f"top_hits_{k}"] = N_COLUMNS + i
-    label_row = {s.name: i for i, s in enumerate(LABEL_STATISTICS)}
     columns = np.zeros(N_COLUMNS + len(loss_set._ks))
     labels = np.zeros((len(LABEL_STATISTICS), loss_set.n_labels))
-    for loss, price in zip(loss_set.losses, prices, strict=True):
-        for statistic in loss.resolved_statistics():
-            name = statistic.name
-            slope = price * _slope(loss, statistics, name, loss_set.n_labels)
-            slope[~np.isfinite(slope)] = 0.0
+    for loss, needed in zip(loss_set.losses, loss_set.made_of, strict=True):
+        value, slopes = _slopes(loss, needed, statistics, loss_set.n_labels)
+        slopes *= _price_of_loss(value)
+        slopes[~np.isfinite(slopes)] = 0.0
+        place = 0
+        for statistic in needed:
             if statistic.per_label:
-                labels[label_row[name]] += slope
+                end = place + loss_set.n_labels
+                labels[_LABEL_ROW[statistic.name]] += slopes[place:end]
             else:
-                columns[column[name]] += slope[0]
+                end = place + 1
+                columns[loss_set.column(statistic.name)] += slopes[place]
+            place = end
     return StatisticWeights(columns, labels)
 
 
-def _price_of_losses(losses: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the derivative of Σ ln(2 − L) in each loss."""
-    return -1.0 / (_REFERENCE - np.clip(losses, 0.0, 1.0))
+def _price_of_loss(loss: float) -> float:
+    """Return the derivative of ln(2 − L) in a loss L."""
+    return -1.0 / (_REFERENCE - min(max(loss, 0.0), 1.0))
 
 
-def _slope(
-    loss: Loss, statistics: Statistics, name: str, n_labels: int
-) -> NDArray[np.float64]:
-    """Return the derivative of a loss in one sum: (1,), or (K,) if kept per label."""
-    total = np.atleast_1d(statistics.sums[name][0])
-    step = _STEP * np.maximum(np.abs(total), _SMALL_SHARE * statistics.weight)
-    # The entries that move, one a candidate of a population: all up, then all down.
-    moved = np.concatenate([total + np.diag(step), total - np.diag(step)])
-    needed = [s.name for s in loss.resolved_statistics()]
-    sums = {n: np.repeat(statistics.sums[n], len(moved), axis=0) for n in needed}
-    sums[name] = moved if statistics.sums[name].ndim == 2 else moved[:, 0]
-    values = np.asarray(loss.close(sums, statistics.weight, n_labels))
-    up, down = values.reshape(2, -1)
-    with np.errstate(invalid="ignore"):  # losses that are not finite
-        return (up - down) / (2 * step)
+def _signs(first: int, last: int, n: int) -> NDArray[np.float64]:
+    """Return 0 for n entries, then 1 for each of some, then −1: (1 + 2·some, n)."""
+    some = np.eye(last - first, n, k=first)
+    return np.concatenate([np.zeros((1, n)), some, -some])
+
+
+# Those of the losses that close a handful of sums, many times an epoch.
+_signs_of_all = lru_cache(lambda n: _signs(0, n, n))
+
+
+def _slopes(
+    loss: Loss,
+    needed: tuple[Statistic, ...],
+    statistics: Statistics,
+    n_labels: int,
+) -> tuple[float, NDArray[np.float64]]:
+    """Return a loss, and its derivative in every entry of the sums it needs.
+
+    The closing formula is called for populations: the sums as they are, then with
+    some entries moved, each up and then each down.
+    """
+    ends, totals = [0], []
+    for statistic in needed:
+        totals.append(statistics.sums[statistic.name][0])
+        ends.append(ends[-1] + (n_labels if statistic.per_label else 1))
+    flat = np.hstack(totals)
+    step = _STEP * np.maximum(np.abs(flat), _SMALL_SHARE * statistics.weight)
+    n = len(flat)
+    at_once = max(1, _MOST_NUMBERS // n)
+    parts = []
+    for first in range(0, n, at_once):
+        last = min(first + at_once, n)
+        signs = _signs_of_all(n) if n <= _FEW else _signs(first, last, n)
+        moved = flat + signs * step
+        sums = {
+            statistic.name: moved[:, a:b] if statistic.per_label else moved[:, a]
+            for statistic, a, b in zip(needed, ends, ends[1:], strict=False)
+        }
+        values = np.asarray(loss.close(sums, statistics.weight, n_labels))
+        value, (up, down) = values[0], values[1:].reshape(2, -1)
+        with np.errstate(invalid="ignore"):  # losses that are not finite
+            parts.append((up - down) / (2 * step[first:last]))
+    return float(value), parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def output_credit(

@@ -137,6 +137,8 @@ class LossSet:
         }
         compiled = {**_COLUMN, **_LABEL_COLUMN, **self._top_column}
         self._own = [s for name, s in needed.items() if name not in compiled]
+        #: What each loss is made of.
+        self.made_of = tuple(loss.resolved_statistics() for loss in losses)
         self._want_example = bool(_EXAMPLE & needed.keys())
         self._want_ranking = bool(_RANKING & needed.keys()) or bool(ks)
         self._want_probability = bool(_PROBABILITY & needed.keys())
@@ -146,6 +148,15 @@ class LossSet:
     def names(self) -> tuple[str, ...]:
         """Names of the losses, in order."""
         return tuple(loss.name for loss in self.losses)
+
+    def column(self, name: str) -> int:
+        """Return where a built-in statistic, not kept per label, is in the totals."""
+        return _COLUMN[name] if name in _COLUMN else self._top_column[name]
+
+    @property
+    def is_built_in(self) -> bool:
+        """Whether all statistics are built in, and there is nothing else."""
+        return not self._own and not self.matrix_losses
 
     @property
     def matrix_losses(self) -> tuple[MatrixLoss, ...]:
