@@ -8,7 +8,7 @@ nothing of it, and a run may go on elsewhere.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -133,8 +133,8 @@ class RowsOnDevice(WideRows):
     held : MemberRows
     """
 
-    device: MemberDevice
-    held: MemberRows
+    device: MemberDevice = field(kw_only=True)
+    held: MemberRows = field(kw_only=True)
 
     def logits(
         self, theta: NDArray[np.float32], rows: NDArray[np.intp] | None = None
@@ -169,7 +169,9 @@ class MemberDevice:
             assert isinstance(one, WideRows)
             if id(one) not in found:
                 held = MemberRows.put(one.X, self._device)
-                found[id(one)] = RowsOnDevice(one.X, one.layout, self, held)
+                found[id(one)] = RowsOnDevice(
+                    one.X, one.layout, one.strangers, device=self, held=held
+                )
         return [found[id(one)] for one in rows]
 
     def sent(self, theta: NDArray[np.float32]) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -110,15 +111,20 @@ class Ensemble:
         if sp.issparse(X) and any(one.centred for one in self.encodings):
             X = X.toarray()  # as the rows that they were fitted to
         encoded = [
-            self._rows_of(one.apply(X), layout)
+            self._rows_of(X, one, layout)
             for one, layout in zip(self.encodings, self.layouts, strict=True)
         ]
         return [encoded[i] for i in self.chosen]
 
-    def _rows_of(self, X: Any, layout: NetworkLayout) -> WideRows | OwnRows:
-        if type(layout) is WideLayout:
-            return WideRows(X, layout)
-        return OwnRows(X, layout, self.n_labels)
+    def _rows_of(
+        self, X: Any, encoding: Fitted, layout: NetworkLayout
+    ) -> WideRows | OwnRows:
+        encoded = encoding.apply(X)
+        if type(layout) is not WideLayout:
+            return OwnRows(encoded, layout, self.n_labels)
+        if isinstance(encoding, FittedKernel):
+            return WideRows(encoded, layout, encoding.of_strangers(X, encoded))
+        return WideRows(encoded, layout)
 
     def logits(
         self,
@@ -138,10 +144,15 @@ class Ensemble:
 
 
 def _fitting(network: Network, encoding: Encoding) -> Network:
-    """Return the network that reads an encoding: some need no hidden units."""
-    if type(network) is WideNetwork and not encoding.hidden_units:
+    """Return the network that reads an encoding, which may have a say in its width."""
+    units = encoding.hidden_units
+    if type(network) is not WideNetwork or units is None:
+        return network
+    if units == 0:
         return WideNetwork(hidden=())
-    return network
+    if network.hidden is not None:
+        return network
+    return copy.copy(network).set_params(hidden=(units,))
 
 
 def _equal(one: Fitted, other: Fitted) -> bool:

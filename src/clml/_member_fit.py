@@ -46,6 +46,8 @@ class OutputSettings:
 
 
 _MAP_EPOCHS = FULL.max_epochs
+# Scores of the rows that judge: with fewer, threads wait for each other's Python.
+_WORTH_A_THREAD = 10_000
 
 
 def plain_outputs(run: MemberRun, together: Together) -> EvolvedMap:
@@ -62,6 +64,8 @@ def evolved_outputs(
     run: MemberRun, together: Together, settings: OutputSettings, executor: Any
 ) -> EvolvedMap:
     """Evolve a scale and a bias for each label on the rows that judge."""
+    if together.unseen.size < _WORTH_A_THREAD:
+        executor = None
     return evolve_map(
         together.unseen[:, None],
         run.judge,

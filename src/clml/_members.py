@@ -13,18 +13,18 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import combinations
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ._ascent import Climber
+from ._kind_shares import kind_shares
 from ._member_epochs import AscentEpoch, EvolutionEpoch, RunAll
 from ._search import TRACKED, EpochRows, Fitness, centre, n_undefined
 from ._steps import AscentPlan
 from ._threads import shared
-from ._training_rows import TrainingRows
+from ._training_rows import TrainingRows, WideRows
 from .datasets import IterativeStratifiedKFold
 from .engine import NumpyEngine, TorchEngine
 from .evolution import Strategy
@@ -36,8 +36,8 @@ _KEPT_VALUE = 0.8
 _MANY_ROWS = 10_000
 # Of members of which several leave out the same rows.
 _FOLDS = 5
-# Shares of kinds of members are tried in these parts.
-_PARTS = 4
+# Weights times rows of an epoch: with fewer, threads wait for each other's Python.
+_WORTH_A_THREAD = 1e7
 
 
 def left_out(Y: NDArray[np.uint8], n_members: int, seed: int) -> NDArray[np.bool_]:
@@ -84,24 +84,6 @@ def encodings_in_turn(n_members: int, n_encodings: int) -> list[int]:
     """Return which encoding each member has: others in a fold, others among folds."""
     n_folds = min(_FOLDS, n_members)
     return [(i % n_folds + i // n_folds) % n_encodings for i in range(n_members)]
-
-
-def simplex_grid(n: int, parts: int) -> NDArray[np.float64]:
-    """Return all shares of n in whole parts, that of all the same first.
-
-    Examples
-    --------
-    >>> from clml._members import simplex_grid
-    >>> simplex_grid(2, 2)
-    array([[0.5, 0.5],
-           [0. , 1. ],
-           [0.5, 0.5],
-           [1. , 0. ]])
-    """
-    bars = combinations(range(parts + n - 1), n - 1)
-    ends = np.array([(-1, *some, parts + n - 1) for some in bars])
-    shares = (np.diff(ends, axis=1) - 1) / parts
-    return np.concatenate([np.full((1, n), 1.0 / n), shares])
 
 
 class Members(Protocol):
@@ -180,11 +162,17 @@ class AscendingMembers:
 
     def step(self, executor: Executor | None) -> None:
         """Let every member climb for an epoch."""
-        run_all = self._run_all or partial(shared, executor)
+        run_all = self._run_all or partial(shared, self._helpers(executor))
         # Committed as a whole: an interrupt leaves all members before the epoch.
         self.climbers = tuple(
             run_all(self._one_epoch, range(len(self.climbers)), self.climbers)
         )
+
+    def _helpers(self, executor: Executor | None) -> Executor | None:
+        """Return threads if an epoch of a member is long enough for them."""
+        largest = max(len(climber.theta) for climber in self.climbers)
+        n_rows = self._one_epoch.targets[0].n_rows
+        return executor if largest * n_rows > _WORTH_A_THREAD else None
 
     def record(self) -> dict[str, Any]:
         """Return the learning rate and the losses of the last epoch."""
@@ -410,10 +398,14 @@ class Jury:
         def say(member: int) -> tuple[float, NDArray, NDArray | None]:
             network, wanted = networks[member], asked[member]
             some = None if wanted.all() else np.flatnonzero(wanted)
-            logits = self.rows[member].logits(network, some)
+            rows = self.rows[member]
+            logits = rows.logits(network, some)
             of_common = logits[common[wanted]]
             square = float(np.mean(np.square(of_common, dtype=np.float64)))
             size = square**0.5 if square > 0 else 1.0
+            if isinstance(rows, WideRows) and rows.strangers is not None:
+                own, found = rows.left_out_logits(network, judging[member])
+                logits[np.cumsum(wanted)[own] - 1] = found
             beyond = None
             if self.validation is not None:
                 beyond = self.validation[member].logits(network) / np.float32(size)
@@ -599,23 +591,15 @@ class MemberRun:
         return done > 0 and all(epoch == done for epoch in self.members.epochs)
 
     def weighed(self) -> Together:
-        """Return the best members, each kind with the share that the judges give it.
-
-        Halfway between the same for all and the best of a grid: so few rows often judge
-        that the best of many is chosen by chance.
-        """
+        """Return the best members, each kind with the share that the judges give it."""
         best = self.progress.best
         assert best is not None
-        n_kinds = len(best.by_kind)
-        if n_kinds == 1 or not self.jury.impartial:
+        if len(best.by_kind) == 1 or not self.jury.impartial:
             return best
-        grid = simplex_grid(n_kinds, _PARTS)
-        values = []
-        for shares in grid:
-            logits = np.tensordot(shares, best.by_kind, axes=1)
-            values.append(self._value_of(logits, self.losses_of(logits)))
-        chosen = grid[int(np.argmin(values))]
-        return replace(best, shares=0.5 * (1.0 / n_kinds + chosen))
+        shares = kind_shares(
+            best.by_kind, self.judge, (*get_losses(self._losses), *self._stand_ins)
+        )
+        return replace(best, shares=shares)
 
     def judge_now(self) -> None:
         """Judge the members as they are, before any epoch."""

@@ -77,10 +77,13 @@ class WideRows:
     ----------
     X : float32 array (n, D) or CSR matrix
     layout : WideLayout
+    strangers : pair of int array (m,) and float32 array (m, D), default=None
+        Rows that members which left them out read differently, and how.
     """
 
     X: Any
     layout: WideLayout
+    strangers: tuple[NDArray[np.intp], NDArray[np.float32]] | None = None
 
     def steps(
         self,
@@ -99,6 +102,23 @@ class WideRows:
     ) -> NDArray:
         """Return the logits (rows, K) of one network; None is all rows."""
         return self.layout.logits(theta, self.X, rows)
+
+    def left_out_logits(
+        self, theta: NDArray[np.float32], left_out: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.intp], NDArray]:
+        """Return rows among those left out that are read differently, and their logits.
+
+        Parameters
+        ----------
+        theta : float32 array (n,)
+            Of a member that left them out.
+        left_out : bool array (n,)
+        """
+        if self.strangers is None:
+            return np.empty(0, dtype=np.intp), np.empty((0, self.layout.n_labels))
+        rows, X = self.strangers
+        some = left_out[rows]
+        return rows[some], self.layout.logits(theta, X, np.flatnonzero(some))
 
     def predicted(self, theta: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the logits (n, K), each row's whatever the other rows are."""

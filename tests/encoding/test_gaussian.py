@@ -159,3 +159,46 @@ def test_width_is_not_that_of_rounding():
         X[:10] = rows(10, 6, seed + 100)
         fitted = GaussianKernel(Quantiles()).fit(X)
         assert 1e-3 < fitted.gamma < 1e3
+
+
+def of_strangers(fitted, X):
+    return fitted.of_strangers(X, fitted.apply(X))
+
+
+def test_a_landmark_as_if_it_were_none_by_hand():
+    """What others explain of it, and nothing else: one after the other."""
+    X = rows(40)
+    fitted = GaussianKernel(Standardized(), n_landmarks=25, width=2.0).fit(X)
+    found, features = of_strangers(fitted, X)
+    assert_array_equal(np.unique(found), found)
+    Z = fitted.landmarks.astype(np.float64)
+    kernel = np.exp(-fitted.gamma * ((Z[:, None] - Z) ** 2).sum(axis=2))
+    others = fitted.apply(X)[found].astype(np.float64) / 16
+    for i, own in enumerate(features.astype(np.float64) / 16):
+        rest = np.delete(np.arange(25), i)
+        ridge = kernel[np.ix_(rest, rest)] + 0.01 * np.eye(24)
+        explained = kernel[i, rest] @ np.linalg.solve(ridge, kernel[rest, i])
+        assert own @ others[i] == pytest.approx(explained, abs=3e-3)
+        # It is to all others as it was.
+        assert_allclose(own @ others[rest].T, kernel[i, rest], atol=3e-3)
+
+
+def test_rows_that_have_twins_are_explained_by_them():
+    X = np.repeat(rows(15), 2, axis=0)
+    fitted = GaussianKernel(Standardized()).fit(X)
+    assert (fitted.origin.novelty < 0.02).all()
+    alone = GaussianKernel(Standardized(), width=1e3).fit(rows(15))
+    assert (alone.origin.novelty > 0.98).all()
+
+
+def test_only_rows_that_it_was_fitted_to_are_landmarks():
+    X = rows(40)
+    fitted = GaussianKernel(n_landmarks=25).fit(X)
+    for others in (X[::-1].copy(), X[:10], rows(40, seed=1)):
+        assert of_strangers(fitted, others) is None
+    loaded = FittedKernel.from_state(fitted.state())
+    assert of_strangers(loaded, X) is None
+    assert_array_equal(loaded.apply(X), fitted.apply(X))
+    sparse = sp.csr_array((X > 1).astype(float))
+    found = of_strangers(GaussianKernel(n_landmarks=25).fit(sparse), sparse)
+    assert found[1].shape[0] == 25

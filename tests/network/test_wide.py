@@ -237,7 +237,7 @@ def test_no_rows():
     "settings, message",
     [
         ({"hidden": 256}, "hidden must be a sequence of integers"),
-        ({"hidden": None}, "hidden must be a sequence of integers"),
+        ({"hidden": "512"}, "hidden must be a sequence of integers"),
         ({"hidden": (8, 0)}, "positive integers"),
         ({"hidden": (True,)}, "positive integers"),
         ({"hidden": (2.5,)}, "positive integers"),

@@ -55,8 +55,9 @@ class Encoding(Value, ABC):
     """
 
     indicators: str
-    #: Whether a network that reads what is encoded needs hidden units.
-    hidden_units = True
+    #: Hidden units of a network that reads what is encoded, where nobody gives a
+    #: number; None for the network's own default, 0 for a linear one whatever is given.
+    hidden_units: int | None = None
 
     def fit(self, X: Any, weight: Any = None) -> FittedEncoding:
         """Learn from training rows how to encode.

@@ -54,6 +54,10 @@ class Bins(Encoding):
            [1. , 1. ]], dtype=float32)
     """
 
+    #: There are some eight times as many inputs: with half the units such a network
+    #: learns as much in half the time.
+    hidden_units = 256
+
     def __init__(
         self, n_bins: int = 8, *, numbers: bool = True, indicators: str = "plain"
     ) -> None:

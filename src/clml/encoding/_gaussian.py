@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,8 @@ _LENGTH = 16.0
 _LEAST_SHARE = 1e-6
 # Rows that are compared with the landmarks at a time.
 _BLOCK = 2048
+# Added to the kernel of landmarks where they are explained by each other.
+_RIDGE = 0.01
 # What γ may be: beyond, all rows are equal, or all are infinitely far apart.
 _GAMMAS = (1e-30, 1e30)
 # Squared distances of equal rows, beside the rows' own squared lengths.
@@ -68,7 +70,7 @@ class GaussianKernel(Encoding):
     """
 
     #: A network that reads these features needs none.
-    hidden_units = False
+    hidden_units = 0
 
     def __init__(
         self,
@@ -115,6 +117,8 @@ class GaussianKernel(Encoding):
         gamma = float(self.width / np.median(apart)) if apart.size else 1.0
         gamma = float(np.clip(gamma, *_GAMMAS))
         sizes, vectors = np.linalg.eigh(np.exp(-gamma * distances))
+        inverse = np.square(vectors) @ (1.0 / (np.maximum(sizes, 0.0) + _RIDGE))
+        novelty = np.clip(1.0 / inverse - _RIDGE, 0.0, 1.0)
         kept = sizes > _LEAST_SHARE * sizes[-1]
         if not columns.n_columns:
             kept[:] = False
@@ -122,7 +126,9 @@ class GaussianKernel(Encoding):
         vectors = (vectors[:, kept] / np.sqrt(sizes[kept]))[:, ::-1]
         vectors *= np.where(vectors.sum(axis=0) < 0, -1.0, 1.0)
         projection = np.ascontiguousarray(_LENGTH * vectors, dtype=np.float32)
-        return FittedKernel(columns, landmarks, gamma, projection)
+        return FittedKernel(
+            columns, landmarks, gamma, projection, LandmarkRows(used, novelty)
+        )
 
     def fit_summary(self, summary: ColumnSummary) -> FittedEncoding:
         """Refuse: landmarks are rows, and a summary of the columns has none."""
@@ -150,6 +156,23 @@ class GaussianKernel(Encoding):
 
 
 @dataclass(frozen=True, eq=False)
+class LandmarkRows:
+    """Where landmarks come from.
+
+    Attributes
+    ----------
+    rows : int array (m,)
+        Which of the rows that the encoding was fitted to.
+    novelty : float64 array (m,)
+        How much of each the others do not explain, in [0, 1]: 1 − kᵀK⁻¹k with its
+        kernel k to the others and theirs K.
+    """
+
+    rows: NDArray[np.intp]
+    novelty: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
 class FittedKernel:
     """How rows become features of a Gaussian kernel.
 
@@ -161,6 +184,8 @@ class FittedKernel:
     gamma : float
     projection : float32 array (m, r)
         What the kernel between a row and the landmarks is multiplied by.
+    origin : LandmarkRows, default=None
+        Neither saved nor a part of the state: None in an encoding that was loaded.
 
     Examples
     --------
@@ -180,6 +205,7 @@ class FittedKernel:
     landmarks: NDArray[np.float32]
     gamma: float
     projection: NDArray[np.float32]
+    origin: LandmarkRows | None = field(default=None, metadata={"saved": False})
 
     @property
     def n_inputs(self) -> int:
@@ -209,6 +235,39 @@ class FittedKernel:
             near = np.exp(-self.gamma * distances)
             features[a : a + _BLOCK] = rowwise_product(near, projection)
         return features
+
+    def of_strangers(
+        self, X: Any, features: NDArray[np.float32]
+    ) -> tuple[NDArray[np.intp], NDArray[np.float32]] | None:
+        """Return which rows are landmarks, and their features as if they were not.
+
+        A landmark has a direction to itself, in which no other row lies. What a member
+        that left the row out has learnt there is noise, and no row that comes later
+        has anything to do with it: such a row has the part of the landmark's features
+        that other landmarks explain.
+
+        Parameters
+        ----------
+        X : array or sparse matrix (n, D)
+            The rows that the encoding was fitted to.
+        features : float32 array (n, n_columns)
+            What they are encoded as.
+
+        Returns
+        -------
+        rows, features : int array (m,), float32 array (m, n_columns); or None
+            None for other rows than these.
+        """
+        if self.origin is None or X.shape[0] <= self.origin.rows.max(initial=-1):
+            return None
+        rows = self.origin.rows
+        encoded = self.columns.apply(X[rows])
+        if sp.issparse(encoded):
+            encoded = encoded.toarray()
+        if not np.array_equal(encoded, self.landmarks):
+            return None
+        own = self.origin.novelty.astype(np.float32)[:, None] * self.projection
+        return rows, features[rows] - own
 
     def state(self) -> dict[str, Any]:
         """Return everything as arrays, numbers and text; the arrays are copies."""

@@ -29,6 +29,7 @@ _ACTIVATIONS = {"relu": RELU, "tanh": TANH}
 _GAINS = {"relu": 2**0.5, "tanh": 1.0}
 # Of the output weights: small, so that all labels begin near their bias.
 _OUTPUT_GAIN = 0.3
+_DEFAULT_HIDDEN = (512,)
 # Rows of a block where nothing is trained.
 _BLOCK = 512
 # Dropout is decided by sixteen bits.
@@ -40,8 +41,9 @@ class WideNetwork(Value):
 
     Parameters
     ----------
-    hidden : sequence of int, default=(512,)
-        Units of each hidden layer; without any the network is linear.
+    hidden : sequence of int, default=None
+        Units of each hidden layer; without any the network is linear. None is one
+        layer: as wide as the encoding of the columns asks for, or 512.
     activation : {"relu", "tanh"}, default="relu"
     dropout : float, default=0.5
         Fraction of the hidden units that each row of a training step leaves out, in
@@ -63,7 +65,7 @@ class WideNetwork(Value):
 
     def __init__(
         self,
-        hidden: Any = (512,),
+        hidden: Any = None,
         *,
         activation: str = "relu",
         dropout: float = 0.5,
@@ -82,7 +84,7 @@ class WideNetwork(Value):
         ValueError
             If a parameter is none.
         """
-        units = self.hidden
+        units = _DEFAULT_HIDDEN if self.hidden is None else self.hidden
         if not isinstance(units, tuple | list | np.ndarray):
             raise ValueError(f"hidden must be a sequence of integers, got {units!r}.")
         for width in units:

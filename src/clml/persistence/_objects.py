@@ -91,14 +91,22 @@ def _check(estimator: Any, attributes: dict[str, Any]) -> None:
 
 def dataclass_parts(value: Any) -> dict[str, dict[str, Any]]:
     """Return the fields of a dataclass."""
-    names = [field.name for field in dataclasses.fields(value) if field.init]
-    return {"fields": {name: getattr(value, name) for name in names}}
+    return {"fields": {name: getattr(value, name) for name in _saved_fields(value)}}
+
+
+def _saved_fields(kind: Any) -> list[str]:
+    """Return the fields that files hold: all but those that say they are not saved."""
+    return [
+        field.name
+        for field in dataclasses.fields(kind)
+        if field.init and field.metadata.get("saved", True)
+    ]
 
 
 def build_dataclass(name: Any, fields: dict[str, Any]) -> Any:
     """Return the dataclass; ValueError if it cannot have these fields."""
     kind = find_class(DATACLASSES, name)
-    known = {field.name for field in dataclasses.fields(kind) if field.init}
+    known = _saved_fields(kind)
     for field in fields:
         if field not in known:
             raise ValueError(f"{name} has no field {field!r}")
