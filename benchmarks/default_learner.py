@@ -6,9 +6,9 @@
     python benchmarks/default_learner.py table
 
 ``run`` fits a method, ``CLMLClassifier()`` by default, on the splits of the protocol
-and adds a line to ``results/default_learner.csv``; what is there already is not computed
-again. The other methods are those of ``learning_power.py``, whose results on the eight
-datasets of its table are used as they are. ``table`` writes
+and adds a line to ``results/default_learner.csv``; what is there already is not
+computed again. The other methods are those of ``learning_power.py``, whose results on
+the eight datasets of its table are used as they are. ``table`` writes
 ``results/default_learner.md``. The default's settings were chosen on splits with seeds
 from 100 on, whose rows are the same.
 """

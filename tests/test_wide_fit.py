@@ -627,3 +627,12 @@ def test_threads_of_blas_change_nothing():
         with threadpoolctl.threadpool_limits(n):
             found.append(wide(encoding=GaussianKernel()).fit(X, Y).predict_proba(X))
     np.testing.assert_array_equal(*found)
+
+
+def test_threads_predict_the_same_bits(fitted):
+    X = np.tile(rows()[0], (30, 1))
+    assert len(X) > 2000
+    expected = fitted.decision_function(X)
+    with_threads = copy.deepcopy(fitted).set_params(n_jobs=2)
+    np.testing.assert_array_equal(with_threads.decision_function(X), expected)
+    np.testing.assert_array_equal(fitted.decision_function(X[:7]), expected[:7])

@@ -94,6 +94,9 @@ _OF_PAPER = ("layout_", "scaling_")
 # Names that stand for networks with their defaults.
 _NETWORKS = ("paper", "wide")
 
+# Rows from which on predictions are shared among threads.
+_WORTH_THREADS = 2000
+
 # What a warm start cannot change beside the search and the network: the members were
 # built with it.
 _FIXED_BY_SEARCH = ("n_members", "encoding", "max_front")
@@ -968,8 +971,12 @@ class CLMLClassifier(LebesgueEstimator):
     def _logits(self, X: Any) -> NDArray[np.float64]:
         if hasattr(self, "ensemble_"):
             scale, bias = np.split(self.theta_.astype(np.float64), 2)
-            with single_threaded_blas():
-                logits = self.ensemble_.logits(self.networks_, self.member_scale_, X)
+            few = X.shape[0] < _WORTH_THREADS
+            threads = nullcontext() if few else self._threads()
+            with single_threaded_blas(), threads as executor:
+                logits = self.ensemble_.logits(
+                    self.networks_, self.member_scale_, X, executor
+                )
             return (scale * logits + bias) / self.temperature_
         networks = predictor_of(self.theta_, self.layout_, self.scaling_)
         # BLAS rounds otherwise with more threads, and a fit beside takes them away.

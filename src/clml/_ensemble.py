@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -11,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ._threads import shared
 from ._training_rows import OwnRows, WideRows
 from .encoding import (
     Bins,
@@ -29,15 +31,15 @@ from .network import NetworkLayout, WideLayout, WideNetwork
 MIXED: tuple[Encoding, ...] = (
     Robust(),
     Bins(),
-    GaussianKernel(Robust()),
-    GaussianKernel(Quantiles(), width=0.5),
+    GaussianKernel(Robust(), width=0.5),
+    GaussianKernel(Quantiles(), width=2.0),
 )
 
 #: An encoding that has learnt its columns, of one kind or the other.
 Fitted = FittedEncoding | FittedKernel
 
 # Rows that are encoded at a time.
-_BLOCK = 4096
+_BLOCK = 1024
 
 
 class Network(Protocol):
@@ -131,16 +133,23 @@ class Ensemble:
         networks: Sequence[NDArray[np.float32]],
         scale: NDArray[np.float64],
         X: Any,
+        executor: Executor | None = None,
     ) -> NDArray[np.float64]:
-        """Return the average logits (n, K) of the members, each times its scale."""
-        total = np.zeros((X.shape[0], self.n_labels))
-        for start in range(0, X.shape[0], _BLOCK):
+        """Return the average logits (n, K) of the members, each times its scale.
+
+        Each row is on its own: the result is the same for any threads.
+        """
+
+        def of_block(start: int) -> NDArray[np.float64]:
             some = X[start : start + _BLOCK]
-            for rows, network, factor in zip(
-                self.rows(some), networks, scale, strict=True
-            ):
-                total[start : start + _BLOCK] += factor * rows.predicted(network)
-        return total / len(networks)
+            total = np.zeros((some.shape[0], self.n_labels))
+            members = zip(self.rows(some), networks, scale, strict=True)
+            for rows, network, factor in members:
+                total += factor * rows.predicted(network)
+            return total / len(networks)
+
+        starts = range(0, max(X.shape[0], 1), _BLOCK)
+        return np.concatenate(shared(executor, of_block, starts))
 
 
 def _fitting(network: Network, encoding: Encoding) -> Network:

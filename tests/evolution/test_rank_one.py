@@ -131,8 +131,8 @@ def test_uses_lanczos_and_folds_above_the_dense_order():
         ("rosenbrock", 10),
         ("ellipsoid", 20),
         ("rosenbrock", 20),
-        ("ellipsoid", 40),
-        ("rosenbrock", 40),
+        ("ellipsoid", 30),
+        ("rosenbrock", 26),
     ],
 )
 def test_as_fast_as_cma(evaluation_ratio, name, n):

@@ -51,6 +51,11 @@ def test_steady_logits_depend_on_their_row_alone(settings, kind):
         np.testing.assert_array_equal(layout.steady_logits(theta, X[rows]), found[rows])
 
 
+@pytest.mark.parametrize("n_inputs, units", [(1, 512), (2047, 512), (2048, 256)])
+def test_default_widths(n_inputs, units):
+    assert WideNetwork().build(n_inputs, 2).hidden == (units,)
+
+
 def bits_of(key, layer, n):
     """Sixteen bits of each unit, by the integers of Python."""
     mask = 2**64 - 1

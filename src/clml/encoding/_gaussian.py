@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -222,13 +223,26 @@ class FittedKernel:
         """Whether sparse rows have to be made dense first."""
         return self.columns.centred
 
+    @cached_property
+    def _exact(self) -> tuple[NDArray[np.float64], ...]:
+        """Landmarks, their squared lengths and the projection, in float64.
+
+        Where landmarks hardly differ, rounding would be multiplied by thousands.
+        """
+        return (
+            *_with_lengths(self.landmarks),
+            self.projection.astype(np.float64),
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Twice the rest, and computed again in no time.
+        return {k: v for k, v in self.__dict__.items() if k != "_exact"}
+
     def apply(self, X: Any) -> NDArray[np.float32]:
         """Return the features (n, n_columns) of rows, dense or sparse."""
         encoded = self.columns.apply(X)
         features = np.empty((encoded.shape[0], self.n_columns), dtype=np.float32)
-        # Where landmarks hardly differ, rounding would be multiplied by thousands.
-        projection = self.projection.astype(np.float64)
-        landmarks, lengths = _with_lengths(self.landmarks)
+        landmarks, lengths, projection = self._exact
         for a in range(0, len(features), _BLOCK):
             some = encoded[a : a + _BLOCK]
             distances = _squared_distances(some, landmarks, lengths)

@@ -1,0 +1,107 @@
+"""Size of a model file and time of predictions, beside a random forest.
+
+    python benchmarks/predict_time.py [--datasets flags human-go]
+
+Fits ``CLMLClassifier(n_jobs=2)`` and a forest of 300 trees on 70 % of the rows: size of
+the file that ``save`` writes, milliseconds for one row (median of 51 calls), seconds for
+10,000 rows (rows of the dataset, repeated), one thread for CLML and two for the forest.
+Writes ``results/predict_time.csv`` and ``results/predict_time.md``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.ensemble import RandomForestClassifier
+
+from clml import CLMLClassifier
+from clml.datasets import iterative_train_test_split, load_dataset
+from clml.persistence import save
+
+RESULTS = Path(__file__).parent / "results"
+DATASETS = (
+    "flags",
+    "emotions",
+    "yeast",
+    "cal500",
+    "enron",
+    "medical",
+    "scene",
+    "birds",
+    "plant-go",
+    "human-go",
+)
+FIELDS = ("dataset", "file_mb", "row_ms", "clml_s", "forest_row_ms", "forest_s")
+HEADER = """\
+# Files and predictions
+
+`CLMLClassifier()` and a random forest of 300 trees, fitted on 70 % of the rows: the file
+that `save` writes, and `predict_proba` of one row (median of 51 calls) and of 10,000 rows
+(the dataset's, repeated). CLML has one thread, the forest two. Made by
+`benchmarks/predict_time.py`.
+
+| dataset | file, MB | one row, ms | 10,000 rows, s | forest: one row, ms | 10,000 rows, s |
+|---|---|---|---|---|---|"""
+
+
+def seconds(call: Callable[[], Any], repeats: int) -> float:
+    """Return the median time of a call, after a first one."""
+    call()
+    found = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        call()
+        found.append(time.perf_counter() - began)
+    return float(np.median(found))
+
+
+def measure(dataset: str) -> dict[str, Any]:
+    """Return a line of the table."""
+    data = load_dataset(dataset)
+    X, _, Y, _ = iterative_train_test_split(
+        data.X, data.Y, test_size=0.3, random_state=100
+    )
+    with warnings.catch_warnings(category=UserWarning, action="ignore"):
+        clf = CLMLClassifier(n_jobs=2, random_state=0).fit(X, Y)  # constant labels
+    forest = RandomForestClassifier(300, n_jobs=2, random_state=0).fit(X, Y)
+    many = X[np.arange(10_000) % X.shape[0]]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model.clml")
+        save(clf, path)
+        size = path.stat().st_size / 1e6
+    found = {
+        "file_mb": size,
+        "row_ms": 1e3 * seconds(lambda: clf.predict_proba(X[:1]), 51),
+        "clml_s": seconds(lambda: clf.predict_proba(many), 3),
+        "forest_row_ms": 1e3 * seconds(lambda: forest.predict_proba(X[:1]), 11),
+        "forest_s": seconds(lambda: forest.predict_proba(many), 3),
+    }
+    line = {"dataset": dataset, **{n: f"{v:.3g}" for n, v in found.items()}}
+    print(line, flush=True)
+    return line
+
+
+def main() -> None:
+    """Measure what the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--datasets", nargs="+", choices=DATASETS, default=DATASETS)
+    lines = [measure(name) for name in parser.parse_args().datasets]
+    with (RESULTS / "predict_time.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, FIELDS)
+        writer.writeheader()
+        writer.writerows(lines)
+    text = [HEADER, *(f"| {' | '.join(line.values())} |" for line in lines)]
+    path = RESULTS / "predict_time.md"
+    path.write_text("\n".join(text) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
