@@ -7,8 +7,8 @@
 Both are ``CLMLClassifier()``: the same networks, members, encodings, choice of epochs
 and map of scores. One climbs the Lebesgue measure of the losses, the other descends
 cross-entropy, with a learning rate, epochs and weight decay of its own, which ``tune``
-chooses on splits with seeds from 100 on, by the values that are tried for the direct
-learner, too. ``run`` fits what was chosen on the reported splits. Results are kept in
+chooses on splits with seeds from 100 on; it tries the same values for the direct
+learner. ``run`` fits what was chosen on the reported splits. Results are kept in
 ``results/direct_or_surrogate.csv``; what is there is not computed again. ``table``
 writes ``results/direct_or_surrogate.md``.
 """
@@ -61,7 +61,9 @@ HEADER = """\
 networks, members, encodings, choice of epochs and map of scores trained on
 cross-entropy: geometric mean of Hamming loss, 1 - LRAP and 1 - micro-F1 on held-out
 rows, mean (standard deviation) over the splits from 0 on, whose number is in brackets.
-Settings of both were chosen on splits with seeds from 100 on, of the same rows. Made by
+Cross-entropy has the settings that were best on splits with seeds from 100 on, of the
+same rows, twice the default's epochs among them; the measure has the default's, which
+were chosen on such splits with an eye on time. Made by
 `benchmarks/direct_or_surrogate.py`.
 """
 
@@ -180,8 +182,8 @@ def write_table() -> None:
     better = int(np.sum(np.array(logs) < 0))
     text.append(f"| geometric mean of {len(logs)} | | | {mean:.3f} |")
     text.append(
-        f"\nThe measure is ahead on {better} of {len(logs)} datasets; Wilcoxon's "
-        f"signed-rank test of the logarithms of their ratios: p = {test.pvalue:.3f}."
+        f"\nThe measure is ahead on {better} of {len(logs)} datasets. Wilcoxon's\n"
+        f"signed-rank test of the logarithms of the ratios: p = {test.pvalue:.3f}."
     )
     path = RESULTS / "direct_or_surrogate.md"
     path.write_text("\n".join(text) + "\n", encoding="utf-8")

@@ -2,10 +2,10 @@
 
     python benchmarks/predict_time.py [--datasets flags human-go]
 
-Fits ``CLMLClassifier(n_jobs=2)`` and a forest of 300 trees on 70 % of the rows: size of
-the file that ``save`` writes, milliseconds for one row (median of 51 calls), seconds for
-10,000 rows (rows of the dataset, repeated), one thread for CLML and two for the forest.
-Writes ``results/predict_time.csv`` and ``results/predict_time.md``.
+Fits ``CLMLClassifier(n_jobs=2)`` and a forest of 300 trees (``n_jobs=2``) on 70 % of
+the rows: size of the file that ``save`` writes, milliseconds for one row (median of 51
+calls), seconds for 10,000 rows, those of the dataset repeated. Writes
+``results/predict_time.csv`` and ``results/predict_time.md``.
 """
 
 from __future__ import annotations
@@ -43,12 +43,11 @@ FIELDS = ("dataset", "file_mb", "row_ms", "clml_s", "forest_row_ms", "forest_s")
 HEADER = """\
 # Files and predictions
 
-`CLMLClassifier()` and a random forest of 300 trees, fitted on 70 % of the rows: the file
-that `save` writes, and `predict_proba` of one row (median of 51 calls) and of 10,000 rows
-(the dataset's, repeated). CLML has one thread, the forest two. Made by
-`benchmarks/predict_time.py`.
+`CLMLClassifier()` and a random forest of 300 trees, fitted on 70 % of the rows: the
+file that `save` writes, and `predict_proba` of one row (median of 51 calls) and of
+10,000 rows, the dataset's repeated; two threads. Made by `benchmarks/predict_time.py`.
 
-| dataset | file, MB | one row, ms | 10,000 rows, s | forest: one row, ms | 10,000 rows, s |
+| dataset | file, MB | one row, ms | 10,000 rows, s | forest: one row, ms | 10,000, s |
 |---|---|---|---|---|---|"""
 
 
