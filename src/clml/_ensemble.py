@@ -108,23 +108,30 @@ class Ensemble:
         members = tuple(place[i] for i in chosen)
         return cls(n_labels, tuple(fitted), tuple(layouts), members)
 
-    def rows(self, X: Any) -> list[WideRows | OwnRows]:
-        """Return rows as each member reads them; those of one encoding share them."""
+    def rows(self, X: Any, train: bool = False) -> list[WideRows | OwnRows]:
+        """Return rows as each member reads them; those of one encoding share them.
+
+        Parameters
+        ----------
+        X : array or sparse matrix (n, D)
+        train : bool, default=False
+            Whether they train, and may be landmarks of a kernel.
+        """
         if sp.issparse(X) and any(one.centred for one in self.encodings):
             X = X.toarray()  # as the rows that they were fitted to
         encoded = [
-            self._rows_of(X, one, layout)
+            self._rows_of(X, one, layout, train)
             for one, layout in zip(self.encodings, self.layouts, strict=True)
         ]
         return [encoded[i] for i in self.chosen]
 
     def _rows_of(
-        self, X: Any, encoding: Fitted, layout: NetworkLayout
+        self, X: Any, encoding: Fitted, layout: NetworkLayout, train: bool
     ) -> WideRows | OwnRows:
         encoded = encoding.apply(X)
         if type(layout) is not WideLayout:
             return OwnRows(encoded, layout, self.n_labels)
-        if isinstance(encoding, FittedKernel):
+        if train and isinstance(encoding, FittedKernel):
             return WideRows(encoded, layout, encoding.of_strangers(X, encoded))
         return WideRows(encoded, layout)
 

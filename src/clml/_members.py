@@ -404,7 +404,7 @@ class Jury:
             square = float(np.mean(np.square(of_common, dtype=np.float64)))
             size = square**0.5 if square > 0 else 1.0
             if isinstance(rows, WideRows) and rows.strangers is not None:
-                own, found = rows.left_out_logits(network, judging[member])
+                own, found = rows.left_out_logits(network, self.held_out[member])
                 logits[np.cumsum(wanted)[own] - 1] = found
             beyond = None
             if self.validation is not None:

@@ -300,7 +300,9 @@ class NetworkFit:
         """Return rows as each of the members reads them."""
         if self.ensemble is None:
             return [self.network_rows(part)] * n_members
-        rows: list[TrainingRows] = [*self.ensemble.rows(part.X)]
+        rows: list[TrainingRows] = [
+            *self.ensemble.rows(part.X, part is self.rows.train)
+        ]
         return rows if device is None else device.rows(rows)
 
     def _member_seeds(self, n_members: int) -> list[np.random.SeedSequence]:
