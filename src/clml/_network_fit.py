@@ -300,9 +300,8 @@ class NetworkFit:
         """Return rows as each of the members reads them."""
         if self.ensemble is None:
             return [self.network_rows(part)] * n_members
-        rows: list[TrainingRows] = [
-            *self.ensemble.rows(part.X, part is self.rows.train)
-        ]
+        train = part is self.rows.train
+        rows: list[TrainingRows] = [*self.ensemble.rows(part.X, train)]
         return rows if device is None else device.rows(rows)
 
     def _member_seeds(self, n_members: int) -> list[np.random.SeedSequence]:
