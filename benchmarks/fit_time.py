@@ -169,7 +169,7 @@ def product_speed() -> float:
 def optimiser_speed(n: int) -> float:
     """Return weights that the optimiser's kernel moves a second, of so many."""
     arrays = [np.ones(n, dtype=np.float32) for _ in range(5)]
-    numbers = Adam(n).next_step(RATE, DECAY, 0.99)
+    (numbers,) = Adam(n).next_steps([RATE], DECAY, 0.99)
     repeats = max(1, int(1e7 / n))
     adam_step(*arrays, numbers)
 

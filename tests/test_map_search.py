@@ -10,6 +10,7 @@ from clml._map_search import (
     evolve_map,
     find_shift,
     log_geometric_mean,
+    mean_choice,
     simplest,
 )
 from clml._score_engine import ScoreEngine
@@ -257,6 +258,38 @@ def test_undefined_losses_lose():
 )
 def test_the_simplest_that_is_as_good_as_the_best_wins(values, expected):
     assert simplest(np.array(values)) == expected
+
+
+@pytest.mark.parametrize(
+    "choices, expected",
+    [
+        ([0, 0], (0.0, 0.0)),
+        ([0, 1], (0.5, 0.0)),
+        ([5, 5], (1.0, 1.0)),
+        ([0, 3, 5, 1], (0.75, 0.375)),
+    ],
+)
+def test_pairs_of_halves_that_disagree_are_averaged(choices, expected):
+    values = np.ones((2 * len(choices), 6))
+    for pair, chosen in enumerate(choices):
+        # One half may be against it: the mean of both decides.
+        values[2 * pair : 2 * pair + 2, chosen] = 0.2, 1.1
+    assert mean_choice(values) == pytest.approx(expected)
+
+
+def test_undefined_losses_choose_the_identity():
+    assert mean_choice(np.full((4, 6), np.inf)) == (0.0, 0.0)
+
+
+def test_an_averaged_choice_lies_between():
+    scores, Y = make_scores()
+    targets = RowTargets.from_indicator(Y)
+    run = MapSearch(scores, targets, LOSSES, averages=True, **SETTINGS)
+    chosen = run.choose("auto")
+    assert 0 <= chosen.strength <= 1
+    assert abs(chosen.shift) <= abs(find_shift(run.rows))
+    given = run.choose(0.5)
+    assert (given.strength, given.shift) == (0.5, find_shift(run.rows))
 
 
 def test_shift_of_equals_is_that_nearest_to_0():

@@ -13,9 +13,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from clml import Ascent, CLMLClassifier, LebesgueTunedClassifier
-from clml._ensemble import MIXED, Ensemble
+from clml._ensemble import MIXED, MIXED_NUMBERS, Ensemble, default_encodings
 from clml._members import MemberRun, encodings_in_turn, folds_left_out
 from clml._network_fit import followed_rows
+from clml._recipe import MANY_ROWS, default_members
 from clml.datasets import as_partitions
 from clml.encoding import Bins, GaussianKernel, Quantiles, Robust, Standardized
 from clml.losses import loss_values
@@ -84,15 +85,34 @@ def test_rows_are_judged_by_members_that_left_them_out():
 
 def test_members_of_a_fold_differ_in_encoding(fitted):
     ensemble = fitted.ensemble_
-    # Four encodings over five folds, and others for the second round.
-    assert ensemble.chosen == (0, 1, 2, 3, 0, 1)
-    assert len(MIXED) == len(ensemble.encodings) == 4
+    # Five encodings over five folds, and others for the second round.
+    assert ensemble.chosen == (0, 1, 2, 3, 4, 1)
+    assert len(MIXED_NUMBERS) == len(ensemble.encodings) == 5
     # Members on features of a kernel need no hidden units.
-    assert [layout.hidden for layout in ensemble.layouts] == [(16,), (16,), (), ()]
+    hidden = [layout.hidden for layout in ensemble.layouts]
+    assert hidden == [(16,), (16,), (), (), ()]
     turns = np.reshape(encodings_in_turn(15, 3), (3, 5))
     assert (np.sort(turns, axis=0) == [[0], [1], [2]]).all()
     assert encodings_in_turn(2, 3) == [0, 1]
     assert encodings_in_turn(1, 3) == [0]
+
+
+def test_encodings_by_default():
+    """Absolute differences are for few dense rows of numbers."""
+    X, few = np.random.default_rng(0).normal(size=(20, 3)), MANY_ROWS // 20
+    assert default_encodings(X) == MIXED_NUMBERS
+    assert default_encodings(np.where(X > 0, X, np.nan)) == MIXED_NUMBERS
+    for other in ((X > 0).astype(float), sp.csr_array(X), np.tile(X, (few, 1))):
+        assert default_encodings(other) == MIXED
+    assert [default_members(n, True, 5) for n in (9_999, 10_000)] == [25, 5]
+
+
+def test_as_many_members_as_folds_and_encodings():
+    X, Y = rows()
+    clf = CLMLClassifier(max_epochs=1, random_state=0)
+    assert len(clf.fit(X, Y).networks_) == 25
+    assert len(clf.fit((X > 0).astype(float), Y).networks_) == 20
+    assert len(clf.set_params(encoding=Robust()).fit(X, Y).networks_) == 20
 
 
 @pytest.mark.parametrize("n_jobs", [2, 3])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,7 +21,7 @@ def step(  # type: ignore[no-untyped-def]
     theta, gradient, first, second : float arrays (n,)
     average : float array (n,), or of no entries: none is kept
     numbers : float64 array (7,)
-        Of ``Adam.next_step``.
+        Of ``Adam.next_steps``.
     """
     beta1, beta2, rate, correction = numbers[0], numbers[1], numbers[2], numbers[3]
     eps, decay, keep = numbers[4], numbers[5], numbers[6]
@@ -127,37 +129,42 @@ class Adam:
                     f"got {array.dtype} of shape {array.shape}."
                 )
         rate = self.learning_rate if learning_rate is None else learning_rate
-        numbers = self.next_step(rate, weight_decay)
+        (numbers,) = self.next_steps([rate], weight_decay, 0.0)
         step(theta, gradient, self.first, self.second, theta[:0], numbers)
 
-    def next_step(
-        self, learning_rate: float, weight_decay: float, keep: float = 0.0
+    def next_steps(
+        self, learning_rates: Sequence[float], weight_decay: float, most_kept: float
     ) -> NDArray[np.float64]:
-        """Count a step, and return what the kernel takes for it.
+        """Count steps, and return what the kernel takes for each.
 
         Parameters
         ----------
-        learning_rate, weight_decay : float
-        keep : float, default=0.0
-            How much of an average of theta the step keeps.
+        learning_rates : sequence of float
+            Of each step.
+        weight_decay : float
+        most_kept : float
+            How much of an average of theta a step keeps at most. The first steps keep
+            less: the average reaches back a share of the steps so far.
 
         Returns
         -------
-        float64 array (7,)
+        float64 array (steps, 7)
             Both betas, the rate, what the root is multiplied by, eps, the decay, and
             what is kept.
         """
-        self.n_steps += 1
-        start = 1 - self.beta1**self.n_steps
-        rate = -learning_rate if self.maximize else learning_rate
-        return np.array(
-            [
+        numbers = np.empty((len(learning_rates), 7))
+        for i, learning_rate in enumerate(learning_rates):
+            self.n_steps += 1
+            t = self.n_steps
+            start = 1 - self.beta1**t
+            rate = -learning_rate if self.maximize else learning_rate
+            numbers[i] = (
                 self.beta1,
                 self.beta2,
                 rate / start,
-                (1 - self.beta2**self.n_steps) ** -0.5,
+                (1 - self.beta2**t) ** -0.5,
                 self.eps,
                 learning_rate * weight_decay,
-                keep,
-            ]
-        )
+                min(most_kept, t / (t + 10)),
+            )
+        return numbers

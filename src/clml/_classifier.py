@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from ._cluster import open_client
 from ._cluster_members import ClusterEpochs
-from ._ensemble import MIXED, Ensemble
+from ._ensemble import Ensemble, default_encodings
 from ._fingerprint import Describer
 from ._idle_settings import refuse_idle_settings, say_where
 from ._keeper import Keeper
@@ -164,13 +164,14 @@ class CLMLClassifier(LebesgueEstimator):
     encoding : "auto", Encoding or sequence of them, default="auto"
         How columns enter a wide network or one of your own, see :mod:`clml.encoding`;
         members take several in turn. "auto" is robust numbers, bins, and features of
-        two Gaussian kernels. Encodings take missing values (NaN).
+        two Gaussian kernels; for dense rows that are not 0 and 1 alone, and fewer than
+        10,000, also those of a Laplace kernel. Encodings take missing values (NaN).
     n_members : int, default=None
-        Networks that are averaged, each trained without some of the rows; None for 20,
-        and for 5 from 10,000 rows on. Of the paper's kind 16, 8 from 10,000 rows on,
-        and one where functions are among the losses of a population, which are called
-        for every candidate of every epoch. With one, ``validation_fraction`` of the
-        rows judge.
+        Networks that are averaged, each trained without some of the rows; None for
+        five a default encoding, 25 or 20, and for 5 from 10,000 rows on. Of the paper's
+        kind 16, 8 from 10,000 rows on, and one where functions are among the losses of
+        a population, which are called for every candidate of every epoch. With one,
+        ``validation_fraction`` of the rows judge.
     max_epochs : int, default=None
         Epochs. None for 40 of an ascent of wide networks and 100 of the paper's kind
         (other numbers from 10,000 rows on), 750 of CMA-ES, 2,000 of a rank gradient.
@@ -831,6 +832,8 @@ class CLMLClassifier(LebesgueEstimator):
             return 1
         if self.n_members is not None:
             return int(self.n_members)
+        if self._paper_network is None and isinstance(self.encoding, str):
+            return default_members(len(train.Y), True, len(default_encodings(train.X)))
         return default_members(len(train.Y), self._paper_network is None)
 
     def _population_device(self) -> str | None:
@@ -909,7 +912,7 @@ class CLMLClassifier(LebesgueEstimator):
         return FitRows(train, validation), keeper
 
     def _check_network(self) -> tuple[Encoding, ...]:
-        """Return the encodings of members that are not of the paper's kind."""
+        """Return the encodings that were asked for, of networks that have some."""
         if self._paper_network is not None:
             return ()
         if not self._ascends():
@@ -918,7 +921,7 @@ class CLMLClassifier(LebesgueEstimator):
                 f"search={self.search!r}."
             )
         if isinstance(self.encoding, str):
-            return MIXED
+            return ()
         given = self.encoding
         found = (given,) if isinstance(given, Encoding) else tuple(given)
         if not found or not all(isinstance(one, Encoding) for one in found):
@@ -939,6 +942,7 @@ class CLMLClassifier(LebesgueEstimator):
         network = self._chosen_network
         if not isinstance(network, PaperNetwork):
             n_members = self._n_members(train)
+            encodings = encodings or default_encodings(train.X)
             chosen = encodings_in_turn(n_members, len(encodings))
             self.ensemble_ = Ensemble.fit(
                 train.X,

@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ._recipe import MANY_ROWS
 from ._threads import shared
 from ._training_rows import OwnRows, WideRows
 from .encoding import (
@@ -21,6 +22,7 @@ from .encoding import (
     FittedEncoding,
     FittedKernel,
     GaussianKernel,
+    LaplaceKernel,
     Quantiles,
     Robust,
 )
@@ -34,6 +36,25 @@ MIXED: tuple[Encoding, ...] = (
     GaussianKernel(Robust(), width=0.5),
     GaussianKernel(Quantiles(), width=2.0),
 )
+#: One more for a few rows of numbers: absolute differences from landmarks have to be
+#: computed column by column. Between rows of 0 and 1 they are the squared ones.
+MIXED_NUMBERS: tuple[Encoding, ...] = (*MIXED, LaplaceKernel(Quantiles(), width=2.0))
+
+
+def default_encodings(X: Any) -> tuple[Encoding, ...]:
+    """Return the encodings that members on some training rows take in turn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from clml._ensemble import default_encodings
+    >>> len(default_encodings(np.eye(5))), len(default_encodings(np.eye(5) / 2))
+    (4, 5)
+    """
+    if sp.issparse(X) or X.shape[0] >= MANY_ROWS or ((X == 0) | (X == 1)).all():
+        return MIXED
+    return MIXED_NUMBERS
+
 
 #: An encoding that has learnt its columns, of one kind or the other.
 Fitted = FittedEncoding | FittedKernel

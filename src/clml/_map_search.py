@@ -145,6 +145,10 @@ class MapSearch:
         By how many of these a map must be better than a simpler one.
     ascends : bool, default=True
         Whether losses that have a gradient are ascended; otherwise all are evolved.
+    averages : bool, default=False
+        Whether pairs of halves that disagree on the strength are averaged, instead of
+        taking the simplest map that is as good as the best. For losses that are
+        ascended.
     """
 
     def __init__(
@@ -163,6 +167,7 @@ class MapSearch:
         most_repeats: int | None = None,
         standard_errors: float = 1.0,
         ascends: bool = True,
+        averages: bool = False,
     ):
         _check_finite(scores)
         self.space = MapSpace.fit(scores, targets, transform)
@@ -178,6 +183,7 @@ class MapSearch:
         self._seed = seed
         self._executor = executor
         self._ascends = ascends and self.space.evolved and can_ascend(self.judge)
+        self._averages = averages and self._ascends
         self._ascended: dict[float, NDArray[np.float64]] = {}
         self._fitness = Fitness(
             ties=ties, method="exact", n_samples=1, seed=(*seed, 1), archived=False
@@ -195,6 +201,10 @@ class MapSearch:
         names: tuple[Candidate, ...] = ("identity", *_STRENGTHS)
         means = np.exp(values.mean(axis=0)).tolist()
         path = dict(zip(names, means, strict=True))
+        if self._averages:
+            share, strength = mean_choice(values)
+            shift = share * find_shift(self.rows) if share > 0 else 0.0
+            return Shrinkage(strength, shift, path)
         best = names[simplest(values, self._standard_errors)]
         if best == "identity":
             return Shrinkage(0.0, 0.0, path)
@@ -374,6 +384,7 @@ def evolve_map(
     most_repeats: int | None = None,
     standard_errors: float = 1.0,
     ascends: bool = True,
+    averages: bool = False,
 ) -> EvolvedMap:
     """Evolve a map of scores, from the choice of its strength to its front.
 
@@ -404,6 +415,8 @@ def evolve_map(
         By how many of these a map must be better than a simpler one.
     ascends : bool, default=True
         Whether losses that have a gradient are ascended; otherwise all are evolved.
+    averages : bool, default=False
+        Whether pairs of halves that disagree on the strength are averaged.
 
     Returns
     -------
@@ -453,6 +466,7 @@ def evolve_map(
         most_repeats=most_repeats,
         standard_errors=standard_errors,
         ascends=ascends,
+        averages=averages,
     )
     chosen = run.choose(shrinkage)
     search = None
@@ -524,6 +538,36 @@ def simplest(values: NDArray[np.float64], standard_errors: float = 1.0) -> int:
         error = behind.std(axis=0, ddof=1) / len(values) ** 0.5
         near = standard_errors * error + _NEAR
         return int(np.argmax(behind.mean(axis=0) <= near))
+
+
+def mean_choice(values: NDArray[np.float64]) -> tuple[float, float]:
+    """Return the share of the shift and the strength that pairs of halves choose.
+
+    Each pair chooses the candidate that is best on average over its two halves, and
+    the mean of their choices counts; the identity has neither shift nor strength. Where
+    the rows are sure, all pairs choose the same; where they are not, the map lies
+    between what this pair and that one would have.
+
+    Parameters
+    ----------
+    values : float array (halves, candidates)
+        Smaller is better; both halves of a pair follow each other. Candidates are the
+        identity and a map of each strength.
+
+    Examples
+    --------
+    One pair is for the identity, the other for a strength of 0.5:
+
+    >>> import numpy as np
+    >>> from clml._map_search import mean_choice
+    >>> one, other = [0.1, 0.2, 0.2, 0.2, 0.2, 0.2], [0.3, 0.2, 0.2, 0.1, 0.2, 0.2]
+    >>> mean_choice(np.array([one, one, other, other]))
+    (0.5, 0.25)
+    """
+    pairs = values.reshape(-1, 2, values.shape[1]).mean(axis=1)
+    chosen = pairs.argmin(axis=1)
+    strengths = np.array([0.0, *_STRENGTHS])[chosen]
+    return float((chosen > 0).mean()), float(strengths.mean())
 
 
 def _threshold_deviations(engine: ScoreEngine, shift: float) -> NDArray[np.float64]:

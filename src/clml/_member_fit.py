@@ -16,7 +16,7 @@ from ._own_losses import FULL, MapBudget
 from ._score_map import apply_map
 from ._search import history_arrays
 from .lebesgue import Ties
-from .losses import get_losses
+from .losses import get_losses, supports_credit
 from .network import Layout
 
 
@@ -46,6 +46,9 @@ class OutputSettings:
 
 
 _MAP_EPOCHS = FULL.max_epochs
+# Where the map itself ascends, and only a front around it is evolved: the Lebesgue
+# measure of the front does not grow any more after that.
+_FRONT_EPOCHS = 30
 # Scores of the rows that judge: with fewer, threads wait for each other's Python.
 _WORTH_A_THREAD = 10_000
 
@@ -66,17 +69,20 @@ def evolved_outputs(
     """Evolve a scale and a bias for each label on the rows that judge."""
     if together.unseen.size < _WORTH_A_THREAD:
         executor = None
+    climbs = settings.ascends and supports_credit(settings.losses)
+    max_epochs = _FRONT_EPOCHS if climbs else _MAP_EPOCHS
     return evolve_map(
         together.unseen[:, None],
         run.judge,
         settings.losses,
         transform="affine",
         shrinkage=settings.shrinkage,
-        max_epochs=min(settings.budget.max_epochs, _MAP_EPOCHS),
+        max_epochs=min(settings.budget.max_epochs, max_epochs),
         population_size=settings.budget.population_size,
         most_repeats=settings.budget.most_repeats,
         standard_errors=settings.budget.standard_errors,
         ascends=settings.ascends,
+        averages=True,
         ties=settings.ties,
         max_front=settings.max_front,
         seed=settings.seed,

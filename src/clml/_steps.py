@@ -82,11 +82,6 @@ class Moving:
     adam: Adam
     generator: np.random.Generator
 
-    def next_step(self, rate: float, decay: float) -> NDArray[np.float64]:
-        """Count a step, and return the numbers that Adam's kernel takes for it."""
-        t = self.adam.n_steps + 1
-        return self.adam.next_step(rate, decay, min(AVERAGED, t / (t + 10)))
-
 
 class Steps(Protocol):
     """What takes steps of a member on given rows."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ._adam import step
 from ._compiled import compiled
-from ._steps import AscentPlan, Moving
+from ._steps import AVERAGED, AscentPlan, Moving
 from .losses import LossSet, RowTargets, StatisticWeights, Totals
 from .losses._kernels import CROSS_ENTROPY, accumulate
 from .losses._smooth_kernels import add_smoothed_rows
@@ -34,7 +34,7 @@ def _climb(  # type: ignore[no-untyped-def]
     adam : tuple of float32 arrays (n,), changed
         Averages of the gradient and of its square.
     numbers : float64 array (batches, 7)
-        Of ``Adam.next_step``.
+        Of ``Adam.next_steps``.
     network : tuple
         Of ``WidePass.inputs_of_kernels``.
     order : int64 array
@@ -170,12 +170,11 @@ class WideSteps:
             prices = _cross_entropy_alone(prices)
         zero = loss_set.new_totals(n)
         columns, labels = zero.columns[:, None], zero.labels[:, None]
-        decay = self._plan.weight_decay
         _climb(
             moving.theta,
             moving.average,
             (adam.first, adam.second),
-            np.stack([moving.next_step(rate, decay) for rate in rates]),
+            adam.next_steps(rates, self._plan.weight_decay, AVERAGED),
             self._network,
             np.concatenate(batches).astype(np.int64, copy=False),
             np.cumsum([len(batch) for batch in batches]),

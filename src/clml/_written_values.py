@@ -14,7 +14,14 @@ import numpy as np
 
 from ._searches import SEARCHES
 from ._value import Value
-from .encoding import Bins, GaussianKernel, Quantiles, Robust, Standardized
+from .encoding import (
+    Bins,
+    GaussianKernel,
+    LaplaceKernel,
+    Quantiles,
+    Robust,
+    Standardized,
+)
 from .network import PaperNetwork, WideNetwork
 
 #: By the names that stand for them.
@@ -24,6 +31,7 @@ KINDS: dict[str, type[Value]] = {
     "wide": WideNetwork,
     "bins": Bins,
     "gaussian_kernel": GaussianKernel,
+    "laplace_kernel": LaplaceKernel,
     "quantiles": Quantiles,
     "robust": Robust,
     "standardized": Standardized,

@@ -3,8 +3,8 @@
 from ._base import Encoding
 from ._bins import Bins
 from ._fitted import FittedEncoding
-from ._gaussian import FittedKernel, GaussianKernel
 from ._kinds import Code, ColumnKind
+from ._landmark_kernel import FittedKernel, GaussianKernel, LaplaceKernel
 from ._quantiles import Quantiles
 from ._robust import Robust
 from ._standardized import Standardized
@@ -20,6 +20,7 @@ __all__ = [
     "FittedEncoding",
     "FittedKernel",
     "GaussianKernel",
+    "LaplaceKernel",
     "Quantiles",
     "Robust",
     "Standardized",

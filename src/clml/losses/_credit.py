@@ -207,7 +207,8 @@ def _slopes(
     for statistic in needed:
         totals.append(statistics.sums[statistic.name][0])
         ends.append(ends[-1] + (n_labels if statistic.per_label else 1))
-    flat = np.hstack(totals)
+    # Stacking takes longer than all the rest where there is one number each.
+    flat = np.hstack(totals) if ends[-1] > len(totals) else np.array(totals)
     step = _STEP * np.maximum(np.abs(flat), _SMALL_SHARE * statistics.weight)
     n = len(flat)
     at_once = max(1, _MOST_NUMBERS // n)
@@ -222,9 +223,10 @@ def _slopes(
         }
         values = np.asarray(loss.close(sums, statistics.weight, n_labels))
         value, (up, down) = values[0], values[1:].reshape(2, -1)
-        with np.errstate(invalid="ignore"):  # losses that are not finite
-            parts.append((up - down) / (2 * step[first:last]))
-    return float(value), parts[0] if len(parts) == 1 else np.concatenate(parts)
+        parts.append((up, down, step[first:last]))
+    with np.errstate(invalid="ignore"):  # losses that are not finite
+        slopes = [(up - down) / (2 * own) for up, down, own in parts]
+    return float(value), slopes[0] if len(slopes) == 1 else np.concatenate(slopes)
 
 
 def output_credit(

@@ -30,7 +30,7 @@ _GAINS = {"relu": 2**0.5, "tanh": 1.0}
 # Of the output weights: small, so that all labels begin near their bias.
 _OUTPUT_GAIN = 0.3
 # Inputs from which on fewer units are enough, at half the time and memory.
-_MANY_INPUTS = 2048
+_MANY_INPUTS = 512
 # Rows of a block where nothing is trained.
 _BLOCK = 512
 # Dropout is decided by sixteen bits.
@@ -49,7 +49,7 @@ class WideNetwork(Value):
     hidden : sequence of int, default=None
         Units of each hidden layer; without any the network is linear. None is one
         layer: as wide as the encoding of the columns asks for, else 512, or 256 from
-        2,048 inputs on.
+        512 inputs on.
     activation : {"relu", "tanh"}, default="relu"
     dropout : float, default=0.5
         Fraction of the hidden units that each row of a training step leaves out, in

@@ -12,6 +12,7 @@ come last.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,16 +73,39 @@ class EncodingNodes:
         def constant(name: str, value: NDArray) -> str:
             return graph.constant(f"{name}_{suffix}", value, np.float64)
 
-        ones = constant("entries", np.ones((len(order), 1)))
-        own = graph.node("MatMul", graph.node("Mul", rows, rows), ones)
-        others = constant("lengths", np.square(landmarks).sum(axis=1)[None])
-        products = graph.node("MatMul", rows, constant("landmarks", -2 * landmarks.T))
-        distances = graph.node("Add", graph.node("Add", own, others), products)
+        if encoding.norm == 1:
+            distances = self._absolute_distances(rows, landmarks)
+        else:
+            ones = constant("entries", np.ones((len(order), 1)))
+            own = graph.node("MatMul", graph.node("Mul", rows, rows), ones)
+            others = constant("lengths", np.square(landmarks).sum(axis=1)[None])
+            twice = constant("landmarks", -2 * landmarks.T)
+            products = graph.node("MatMul", rows, twice)
+            distances = graph.node("Add", graph.node("Add", own, others), products)
+            distances = graph.node("Relu", distances)
         gamma = graph.number(-encoding.gamma, np.float64)
-        near = graph.node("Mul", graph.node("Relu", distances), gamma)
+        near = graph.node("Mul", distances, gamma)
         projection = constant("projection", encoding.projection)
         features = graph.node("MatMul", graph.node("Exp", near), projection)
         return graph.cast(features, np.float32)
+
+    def _absolute_distances(self, rows: str, landmarks: NDArray[np.float64]) -> str:
+        """Add sums of absolute differences (n, m), column after column.
+
+        All differences at once would take as much memory as rows times landmarks times
+        columns.
+        """
+        graph = self._graph
+        m, n_columns = landmarks.shape
+        nothing = graph.node("MatMul", rows, self._table(np.zeros((n_columns, 1))))
+        return graph.node(
+            "Scan",
+            graph.node("Add", nothing, self._table(np.zeros((1, m)))),
+            graph.node("Transpose", rows, perm=[1, 0]),
+            self._table(np.ascontiguousarray(landmarks.T)),
+            body=_added_differences(),
+            num_scan_inputs=2,
+        )
 
     def _columns(self, encoding: FittedEncoding) -> tuple[str, NDArray[np.int64]]:
         graph, tables = self._graph, encoding.tables
@@ -225,3 +249,25 @@ def _ramps_of(
     after_number = tables.code[columns] == Code.STANDARD_AND_RAMPS
     places = tables.place[columns] + after_number + within
     return columns, tables.offsets[columns] + within, places
+
+
+def _added_differences() -> Any:
+    """Return the graph that adds a column's differences from landmarks to a sum."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    def value(name: str, *shape: str) -> Any:
+        return helper.make_tensor_value_info(name, TensorProto.DOUBLE, shape)
+
+    nodes = [
+        helper.make_node("Unsqueeze", ["column", "last"], ["upright"]),
+        helper.make_node("Sub", ["upright", "landmarks"], ["apart"]),
+        helper.make_node("Abs", ["apart"], ["absolute"]),
+        helper.make_node("Add", ["sum", "absolute"], ["larger_sum"]),
+    ]
+    return helper.make_graph(
+        nodes,
+        "add_differences",
+        [value("sum", "n", "m"), value("column", "n"), value("landmarks", "m")],
+        [value("larger_sum", "n", "m")],
+        [numpy_helper.from_array(np.array([1], dtype=np.int64), "last")],
+    )

@@ -1,16 +1,17 @@
-"""Features of a Gaussian kernel: how near a row is to some of the training rows."""
+"""Features of a kernel: how near a row is to some of the training rows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from .._compiled import compiled
 from .._rowwise import rowwise_product
 from ._base import Encoding, NumberCodes, check_count, check_range
 from ._fitted import FittedEncoding
@@ -27,49 +28,38 @@ _LENGTH = 16.0
 _LEAST_SHARE = 1e-6
 # Rows that are compared with the landmarks at a time.
 _BLOCK = 2048
+# Of these, rows that are compared with a landmark while it is in the nearest cache.
+_ROWS_IN_CACHE = 8
 # Added to the kernel of landmarks where they are explained by each other.
 _RIDGE = 0.01
 # What γ may be: beyond, all rows are equal, or all are infinitely far apart.
 _GAMMAS = (1e-30, 1e30)
 # Squared distances of equal rows, beside the rows' own squared lengths.
 _ROUNDING = 1e-12
-_VERSION = 1
-_KEYS = {"kind", "version", "columns", "landmarks", "gamma", "projection"}
+_VERSION = 2
+_KEYS = {"kind", "version", "columns", "landmarks", "gamma", "projection", "norm"}
+# Distances that kernels have: sums of absolute differences, or of their squares.
+_NORMS = (1, 2)
 
 
-class GaussianKernel(Encoding):
-    """Features by which a linear model becomes one of a Gaussian kernel.
+class LandmarkKernel(Encoding):
+    """Features by which a linear model becomes one of a kernel.
 
     Rows, encoded column by column, are compared with landmarks, some of the training
-    rows, by exp(−γ‖x − x'‖²); Nyström's features are coordinates in which the kernel is
-    a product. A member that reads them has no hidden units: it is trained in a fraction
-    of the time of others, and errs differently.
+    rows, by exp(−γ·d) of their distance d; Nyström's features are coordinates in which
+    the kernel is a product. A member that reads them has no hidden units: it is trained
+    in a fraction of the time of others, and errs differently.
 
-    Parameters
-    ----------
-    columns : Encoding, default=None
-        How columns are encoded before rows are compared; None is ``Robust()``.
-    n_landmarks : int, default=512
-        Training rows that others are compared with; all of them if there are fewer.
-    width : float, default=1.0
-        γ times the median of the squared distances between landmarks: with larger ones
-        only near rows have to do with each other.
+    Parameters are those of :class:`GaussianKernel`.
 
     References
     ----------
     C. K. I. Williams and M. Seeger, Using the Nyström method to speed up kernel
     machines, NIPS 2000.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from clml.encoding import GaussianKernel
-    >>> X = np.random.default_rng(0).normal(size=(50, 3))
-    >>> fitted = GaussianKernel(n_landmarks=20).fit(X)
-    >>> fitted.apply(X[:5]).shape
-    (5, 20)
     """
 
+    #: The distance is the sum of absolute differences to this power.
+    norm: ClassVar[int]
     #: A network that reads these features needs none.
     hidden_units = 0
 
@@ -111,9 +101,12 @@ class GaussianKernel(Encoding):
         if sp.issparse(landmarks):
             landmarks = landmarks.toarray()
         exact, lengths = _with_lengths(landmarks)
-        distances = _squared_distances(landmarks, exact, lengths)
-        # Rows that are the same differ by rounding, which is no distance.
-        distances[distances <= _ROUNDING * (lengths[:, None] + lengths)] = 0.0
+        if self.norm == 1:
+            distances = _absolute_distances(landmarks, exact)
+        else:
+            distances = _squared_distances(landmarks, exact, lengths)
+            # Rows that are the same differ by rounding, which is no distance.
+            distances[distances <= _ROUNDING * (lengths[:, None] + lengths)] = 0.0
         apart = distances[distances > 0]
         gamma = float(self.width / np.median(apart)) if apart.size else 1.0
         gamma = float(np.clip(gamma, *_GAMMAS))
@@ -128,12 +121,18 @@ class GaussianKernel(Encoding):
         vectors *= np.where(vectors.sum(axis=0) < 0, -1.0, 1.0)
         projection = np.ascontiguousarray(_LENGTH * vectors, dtype=np.float32)
         return FittedKernel(
-            columns, landmarks, gamma, projection, LandmarkRows(used, novelty)
+            columns,
+            landmarks,
+            gamma,
+            projection,
+            self.norm,
+            LandmarkRows(used, novelty),
         )
 
     def fit_summary(self, summary: ColumnSummary) -> FittedEncoding:
         """Refuse: landmarks are rows, and a summary of the columns has none."""
-        raise ValueError("GaussianKernel must be fitted to rows, got a summary.")
+        name = type(self).__name__
+        raise ValueError(f"{name} must be fitted to rows, got a summary.")
 
     def _columns(self) -> Encoding:
         return Robust() if self.columns is None else self.columns
@@ -147,13 +146,88 @@ class GaussianKernel(Encoding):
         check_count("n_landmarks", self.n_landmarks, 1)
         check_range("width", self.width, 1e-6, 1e6)
         if not isinstance(self._columns(), Encoding) or isinstance(
-            self.columns, GaussianKernel
+            self.columns, LandmarkKernel
         ):
             raise ValueError(
                 "columns must be an encoding of single columns, such as Robust(), "
                 f"got {self.columns!r}."
             )
         self._columns()._check()
+
+
+class GaussianKernel(LandmarkKernel):
+    """Features by which a linear model becomes one of a Gaussian kernel.
+
+    Rows, encoded column by column, are compared with landmarks, some of the training
+    rows, by exp(−γ‖x − x'‖²); Nyström's features are coordinates in which the kernel is
+    a product. A member that reads them has no hidden units: it is trained in a fraction
+    of the time of others, and errs differently.
+
+    Parameters
+    ----------
+    columns : Encoding, default=None
+        How columns are encoded before rows are compared; None is ``Robust()``.
+    n_landmarks : int, default=512
+        Training rows that others are compared with; all of them if there are fewer.
+    width : float, default=1.0
+        γ times the median distance between landmarks, here of squared distances: with
+        larger ones only near rows have to do with each other.
+
+    References
+    ----------
+    C. K. I. Williams and M. Seeger, Using the Nyström method to speed up kernel
+    machines, NIPS 2000.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from clml.encoding import GaussianKernel
+    >>> X = np.random.default_rng(0).normal(size=(50, 3))
+    >>> fitted = GaussianKernel(n_landmarks=20).fit(X)
+    >>> fitted.apply(X[:5]).shape
+    (5, 20)
+    """
+
+    norm = 2
+
+
+class LaplaceKernel(LandmarkKernel):
+    """Features by which a linear model becomes one of a Laplace kernel.
+
+    As :class:`GaussianKernel`, with exp(−γ Σ|xᵢ − x'ᵢ|): differences in single columns
+    add up instead of their squares. That is how rows are near each other in randomised
+    trees, and a kernel that is not smooth follows steps better. Sparse rows are
+    compared as dense ones, a few at a time.
+
+    Parameters
+    ----------
+    columns : Encoding, default=None
+        How columns are encoded before rows are compared; None is ``Robust()``.
+    n_landmarks : int, default=512
+        Training rows that others are compared with; all of them if there are fewer.
+    width : float, default=1.0
+        γ times the median distance between landmarks: with larger ones only near rows
+        have to do with each other.
+
+    References
+    ----------
+    A. Davies and Z. Ghahramani, The random forest kernel and other kernels for big data
+    from random partitions, 2014.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from clml.encoding import LaplaceKernel, Standardized
+    >>> X = np.array([[0.0], [1.0], [3.0]])
+    >>> fitted = LaplaceKernel(Standardized()).fit(X)
+    >>> features = fitted.apply(X) / 16
+    >>> Z = Standardized().fit(X).apply(X)
+    >>> kernel = np.exp(-fitted.gamma * np.abs(Z - Z.T))
+    >>> bool(np.allclose(features @ features.T, kernel, atol=1e-6))
+    True
+    """
+
+    norm = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +249,7 @@ class LandmarkRows:
 
 @dataclass(frozen=True, eq=False)
 class FittedKernel:
-    """How rows become features of a Gaussian kernel.
+    """How rows become features of a kernel.
 
     Attributes
     ----------
@@ -185,6 +259,8 @@ class FittedKernel:
     gamma : float
     projection : float32 array (m, r)
         What the kernel between a row and the landmarks is multiplied by.
+    norm : {1, 2}
+        Of distances: sums of absolute differences, or of their squares.
     origin : LandmarkRows, default=None
         Neither saved nor a part of the state: None in an encoding that was loaded.
 
@@ -206,6 +282,7 @@ class FittedKernel:
     landmarks: NDArray[np.float32]
     gamma: float
     projection: NDArray[np.float32]
+    norm: int
     origin: LandmarkRows | None = field(default=None, metadata={"saved": False})
 
     @property
@@ -245,7 +322,10 @@ class FittedKernel:
         landmarks, lengths, projection = self._exact
         for a in range(0, len(features), _BLOCK):
             some = encoded[a : a + _BLOCK]
-            distances = _squared_distances(some, landmarks, lengths)
+            if self.norm == 1:
+                distances = _absolute_distances(some, landmarks)
+            else:
+                distances = _squared_distances(some, landmarks, lengths)
             near = np.exp(-self.gamma * distances)
             features[a : a + _BLOCK] = rowwise_product(near, projection)
         return features
@@ -292,6 +372,7 @@ class FittedKernel:
             "landmarks": self.landmarks.copy(),
             "gamma": self.gamma,
             "projection": self.projection.copy(),
+            "norm": self.norm,
         }
 
     @classmethod
@@ -321,9 +402,10 @@ class FittedKernel:
         require(bounded, "projection", f"hold numbers up to {most:g}")
         rows = len(landmarks)
         require(len(projection) == rows, "projection", f"have {rows} rows")
-        return cls(
-            columns, landmarks, read_number(state, "gamma", *_GAMMAS), projection
-        )
+        gamma = read_number(state, "gamma", *_GAMMAS)
+        norm: Any = state.get("norm")
+        require(type(norm) is int and norm in _NORMS, "norm", "be 1 or 2")
+        return cls(columns, landmarks, gamma, projection, norm)
 
 
 def _read_matrix(state: Mapping[str, Any], name: str) -> NDArray[np.float32]:
@@ -353,3 +435,30 @@ def _squared_distances(
         own = np.einsum("ij,ij->i", exact, exact)
         products = rowwise_product(exact, landmarks.T)
     return np.maximum(own[:, None] + lengths - 2 * products, 0.0)
+
+
+@compiled(reorder=True)
+def _sum_absolute(x, y):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for k in range(x.shape[0]):
+        total += abs(x[k] - y[k])
+    return total
+
+
+@compiled
+def _fill_absolute(rows, landmarks, out):  # type: ignore[no-untyped-def]
+    for first in range(0, rows.shape[0], _ROWS_IN_CACHE):
+        last = min(first + _ROWS_IN_CACHE, rows.shape[0])
+        for j in range(landmarks.shape[0]):
+            for i in range(first, last):
+                out[i, j] = _sum_absolute(rows[i], landmarks[j])
+
+
+def _absolute_distances(
+    rows: Any, landmarks: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return Σ|x − c| (n, m), each row's whatever the other rows are."""
+    dense = rows.toarray() if sp.issparse(rows) else rows
+    out = np.empty((dense.shape[0], len(landmarks)))
+    _fill_absolute(np.ascontiguousarray(dense, dtype=np.float64), landmarks, out)
+    return out

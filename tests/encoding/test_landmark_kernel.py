@@ -1,12 +1,21 @@
-"""Features of a Gaussian kernel: what they are, and whatever rows may hold."""
+"""Features of kernels: what they are, and whatever rows may hold."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.spatial.distance import cdist
 from sklearn.kernel_approximation import Nystroem
+from sklearn.metrics.pairwise import laplacian_kernel
 
-from clml.encoding import FittedKernel, GaussianKernel, Quantiles, Robust, Standardized
+from clml.encoding import (
+    FittedKernel,
+    GaussianKernel,
+    LaplaceKernel,
+    Quantiles,
+    Robust,
+    Standardized,
+)
 
 
 def rows(n=60, d=4, seed=0):
@@ -90,9 +99,12 @@ def test_state():
     assert_array_equal(FittedKernel.from_state(state).apply(X), fitted.apply(X))
     for name, value in (
         ("kind", "encoding"),
-        ("version", 2),
+        ("version", 1),
         ("gamma", np.inf),
         ("gamma", "1"),
+        ("norm", 3),
+        ("norm", 1.0),
+        ("norm", True),
         ("landmarks", state["landmarks"][:, :-1].copy()),
         ("landmarks", state["landmarks"].ravel()),
         ("projection", state["projection"][:-1].copy()),
@@ -202,3 +214,65 @@ def test_only_rows_that_it_was_fitted_to_are_landmarks():
     sparse = sp.csr_array((X > 1).astype(float))
     found = of_strangers(GaussianKernel(n_landmarks=25).fit(sparse), sparse)
     assert found[1].shape[0] == 25
+
+
+def test_laplace_products_are_those_of_scikit_learn():
+    """With every row a landmark nothing is approximated."""
+    X = rows(70, 19)
+    fitted = LaplaceKernel(Standardized(), width=0.7).fit(X)
+    Z = Standardized().fit(X).apply(X).astype(np.float64)
+    distances = cdist(Z, Z, "cityblock")
+    median = np.median(distances[distances > 0])
+    assert fitted.gamma == pytest.approx(0.7 / median, rel=1e-5)
+    features = fitted.apply(X).astype(np.float64) / 16
+    expected = laplacian_kernel(Z, gamma=fitted.gamma)
+    assert_allclose(features @ features.T, expected, atol=1e-5)
+
+
+def test_laplace_rows_are_the_same_bits_in_any_company():
+    X = rows(300, 9)
+    fitted = LaplaceKernel(n_landmarks=40).fit(X)
+    assert_array_equal(fitted.apply(X)[7:9], fitted.apply(X[7:9]))
+    assert fitted.apply(X[:0]).shape == (0, 40)
+
+
+def test_between_rows_of_0_and_1_both_kernels_are_the_same():
+    X = (rows(80, 12) > 0.8).astype(float)
+    one, other = GaussianKernel().fit(X), LaplaceKernel().fit(X)
+    assert one.gamma == other.gamma
+    assert_allclose(other.apply(X), one.apply(X), atol=1e-4)
+
+
+@pytest.mark.parametrize("form", [sp.csr_array, sp.csr_matrix, sp.csc_array])
+def test_laplace_kernel_of_sparse_rows(form):
+    X = np.where(rows(80, 12) > 0.8, rows(80, 12), 0)
+    dense, sparse = (
+        LaplaceKernel(n_landmarks=30).fit(f(X)) for f in (np.asarray, form)
+    )
+    assert_allclose(sparse.apply(form(X)), dense.apply(X), atol=1e-3)
+
+
+def test_laplace_kernel_of_repeated_missing_and_huge_rows():
+    X = np.repeat(rows(10), 6, axis=0)
+    X[:, 2] = 5.0
+    fitted = LaplaceKernel().fit(X)
+    assert fitted.n_columns <= 10
+    assert LaplaceKernel().fit(np.ones((9, 3))).n_columns == 0
+    X = rows()
+    X[::7, 1] = np.nan
+    X[3, 0] = 1e30
+    assert np.isfinite(LaplaceKernel().fit(X).apply(X)).all()
+    assert LaplaceKernel().fit(rows(1)).apply(rows(3)).shape[0] == 3
+
+
+def test_state_of_a_laplace_kernel():
+    X = rows()
+    fitted = LaplaceKernel(Quantiles(), n_landmarks=20).fit(X)
+    assert_array_equal(
+        FittedKernel.from_state(fitted.state()).apply(X), fitted.apply(X)
+    )
+    with pytest.raises(ValueError, match="LaplaceKernel must be fitted to rows"):
+        LaplaceKernel().fit_summary(None)
+    with pytest.raises(ValueError, match="columns must be an encoding of single"):
+        LaplaceKernel(GaussianKernel()).fit(X)
+    assert LaplaceKernel() != GaussianKernel()
