@@ -20,6 +20,7 @@ from clml.losses import (
     statistic_weights,
     supports_credit,
 )
+from clml.losses._credit import affine_slope
 
 SCALARS = [name for name, s in STATISTICS.items() if not s.per_label]
 LABELS = [name for name, s in STATISTICS.items() if s.per_label]
@@ -370,3 +371,18 @@ def test_losses_without_credit_are_refused(loss):
     name = get_loss(loss).name
     with pytest.raises(ValueError, match=rf"built-in row statistics .* got \['{name}"):
         statistic_weights(loss_set, loss_set.new_totals(1), 1.0)
+
+
+@pytest.mark.parametrize("name", [n for n in list_losses() if get_loss(n).affine])
+@pytest.mark.parametrize("n_labels", [2, 7])
+def test_slopes_of_affine_losses_are_those_of_differences(name, n_labels):
+    loss = get_loss(name)
+    (statistic,) = loss.resolved_statistics()
+    rng = np.random.default_rng(0)
+    for weight in (1.0, 37.5):
+        total = rng.uniform(0.2, 0.8) * weight
+        sums = {statistic.name: np.array([total - 1e-6, total + 1e-6])}
+        low, high = loss.close(sums, weight, n_labels)
+        expected = (high - low) / 2e-6
+        slope = affine_slope(loss, statistic.name, weight, n_labels)
+        assert slope == pytest.approx(expected, rel=1e-6)

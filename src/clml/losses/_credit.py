@@ -203,6 +203,12 @@ def _slopes(
     The closing formula is called for populations: the sums as they are, then with
     some entries moved, each up and then each down.
     """
+    if loss.affine:
+        name = needed[0].name
+        sums = {name: statistics.sums[name]}
+        (value,) = loss.close(sums, statistics.weight, n_labels)
+        slope = affine_slope(loss, name, statistics.weight, n_labels)
+        return float(value), np.array([slope])
     ends, totals = [0], []
     for statistic in needed:
         totals.append(statistics.sums[statistic.name][0])
@@ -227,6 +233,15 @@ def _slopes(
     with np.errstate(invalid="ignore"):  # losses that are not finite
         slopes = [(up - down) / (2 * own) for up, down, own in parts]
     return float(value), slopes[0] if len(slopes) == 1 else np.concatenate(slopes)
+
+
+@lru_cache(maxsize=256)
+def affine_slope(loss: Loss, name: str, weight: float, n_labels: int) -> float:
+    """Return the derivative of an affine loss, the same at every sum."""
+    # Rows have some of each statistic on average, between none and 1: within bounds.
+    sums = {name: np.array([0.25, 0.75]) * weight}
+    low, high = loss.close(sums, weight, n_labels)
+    return float((high - low) / (0.5 * weight))
 
 
 def output_credit(

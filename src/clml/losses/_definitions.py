@@ -33,6 +33,7 @@ class Hamming(Loss):
 
     name = "hamming"
     statistics = ("wrong",)
+    affine = True
 
     def close(self, sums: Sums, weight: float, n_labels: int) -> NDArray[np.float64]:
         """Wrong decisions over all decisions."""
@@ -44,6 +45,7 @@ class LRAP(Loss):
 
     name = "lrap"
     statistics = ("lrap",)
+    affine = True
 
     def close(self, sums: Sums, weight: float, n_labels: int) -> NDArray[np.float64]:
         """1 − the rows' mean."""
@@ -79,6 +81,7 @@ class ExampleF1(Loss):
 
     name = "example_f1"
     statistics = ("example_f1",)
+    affine = True
 
     def close(self, sums: Sums, weight: float, n_labels: int) -> NDArray[np.float64]:
         """1 − the rows' mean."""
@@ -90,6 +93,7 @@ class Jaccard(Loss):
 
     name = "jaccard"
     statistics = ("jaccard",)
+    affine = True
 
     def close(self, sums: Sums, weight: float, n_labels: int) -> NDArray[np.float64]:
         """1 − the rows' mean."""
@@ -101,6 +105,7 @@ class SubsetZeroOne(Loss):
 
     name = "subset_zero_one"
     statistics = ("subset",)
+    affine = True
 
     def close(self, sums: Sums, weight: float, n_labels: int) -> NDArray[np.float64]:
         """Wrong rows over rows."""
@@ -116,6 +121,7 @@ class OneError(Loss):
 
     name = "one_error"
     statistics = ("one_error",)
+    affine = True
 
     def close(self, sums: Sums, weight: float, n_labels: int) -> NDArray[np.float64]:
         """Rows in error over rows."""
@@ -142,6 +148,7 @@ class RankingLoss(Loss):
 
     name = "ranking_loss"
     statistics = ("ranking",)
+    affine = True
 
     def close(self, sums: Sums, weight: float, n_labels: int) -> NDArray[np.float64]:
         """Return the rows' mean."""

@@ -35,6 +35,9 @@ class Loss:
     additive : bool
         Whether the loss follows from sums over rows, and so can be computed in chunks
         and over several machines.
+    affine : bool
+        Whether the loss is a multiple of one statistic's sum plus a constant, but for
+        its bounds 0 and 1: its derivative is then computed once and not in every step.
 
     Examples
     --------
@@ -58,6 +61,7 @@ class Loss:
     statistics: tuple[str | Statistic, ...] = ()
     role: ClassVar[Role] = "objective"
     additive: ClassVar[bool] = True
+    affine: ClassVar[bool] = False
 
     def close(self, sums: Sums, weight: float, n_labels: int) -> NDArray[np.float64]:
         """Turn the sums of the statistics into the loss.
