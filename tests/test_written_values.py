@@ -18,6 +18,7 @@ from clml.encoding import (
     Bins,
     Encoding,
     GaussianKernel,
+    LaplaceKernel,
     Quantiles,
     Robust,
     Standardized,
@@ -32,6 +33,7 @@ VALUES = [
     WideNetwork((8, 4), activation="tanh"),
     Bins(8),
     GaussianKernel(Bins(4), width=0.5),
+    LaplaceKernel(n_landmarks=64),
     Quantiles(),
     Robust(2.0),
     Standardized(indicators="scaled"),
@@ -52,7 +54,7 @@ def test_there_and_back_through_json(value):
 def test_every_kind_has_a_name():
     assert {type(value) for value in VALUES} == set(KINDS.values())
     kinds = {kind for kind in _below(Value) if kind.__module__.startswith("clml.")}
-    bases = {Encoding, CMA.__mro__[1], CMA.__mro__[2]}
+    bases = {Encoding, *LaplaceKernel.__mro__[1:2], *CMA.__mro__[1:3]}
     assert kinds - bases == set(KINDS.values())
 
 
