@@ -20,7 +20,7 @@ from clml.losses import (
     statistic_weights,
     supports_credit,
 )
-from clml.losses._credit import affine_slope
+from clml.losses._credit import affine_slope, is_affine
 
 SCALARS = [name for name, s in STATISTICS.items() if not s.per_label]
 LABELS = [name for name, s in STATISTICS.items() if s.per_label]
@@ -386,3 +386,18 @@ def test_slopes_of_affine_losses_are_those_of_differences(name, n_labels):
         expected = (high - low) / 2e-6
         slope = affine_slope(loss, statistic.name, weight, n_labels)
         assert slope == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_subclass_with_another_formula_is_not_affine():
+    class Squared(type(get_loss("hamming"))):
+        def close(self, sums, weight, n_labels):
+            return super().close(sums, weight, n_labels) ** 2
+
+    assert is_affine(get_loss("hamming")) and not is_affine(Squared())
+    loss_set = LossSet((Squared(),), n_labels=2)
+    totals = loss_set.new_totals(1)
+    targets = RowTargets.from_indicator([[1, 0], [0, 1]])
+    loss_set.accumulate(totals, np.array([[[1.0, -1.0], [1.0, 1.0]]]), targets)
+    # A quarter of the decisions is wrong: L = 1/16, dL/dwrong = 2 · 1/4 · 1/4.
+    price = statistic_weights(loss_set, totals, 2.0).columns[0]
+    assert price == pytest.approx(-0.125 / (2 - 1 / 16))

@@ -16,7 +16,7 @@ from .._torch import import_torch
 from ..losses import Loss, LossSet, Totals, statistic_weights
 from ..losses import _definitions as built_in
 from ..losses import _kernels as columns
-from ..losses._credit import _REFERENCE, _SMALL_SHARE, _STEP, affine_slope
+from ..losses._credit import _REFERENCE, _SMALL_SHARE, _STEP, affine_slope, is_affine
 from ..losses._statistics import LABEL_STATISTICS, SCALAR_STATISTICS
 from ._smooth_rows import Prices
 
@@ -105,7 +105,7 @@ def member_prices(loss_set: LossSet, sums: Tensor, labels: Tensor) -> Prices:
         price = _price_of_loss(close(named, loss_set.n_labels))
         for statistic in loss.resolved_statistics():
             name = statistic.name
-            if loss.affine:
+            if is_affine(loss):
                 slope = affine_slope(loss, name, 1.0, loss_set.n_labels)
                 found[:, column[name]] += _finite(price * slope)
                 continue
