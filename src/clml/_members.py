@@ -28,7 +28,7 @@ from ._training_rows import TrainingRows, WideRows
 from .datasets import IterativeStratifiedKFold
 from .engine import NumpyEngine, TorchEngine
 from .evolution import Strategy
-from .losses import Loss, LossSet, RowTargets, get_losses, loss_values
+from .losses import Loss, LossSet, RowTargets, get_losses
 
 # How much of the judgement of earlier epochs counts: one epoch's is noisy.
 _KEPT_VALUE = 0.8
@@ -38,6 +38,14 @@ _MANY_ROWS = 10_000
 _FOLDS = 5
 # Weights times rows of an epoch: with fewer, threads wait for each other's Python.
 _WORTH_A_THREAD = 1e7
+
+
+def _if_worth_it(
+    executor: Executor | None, networks: Sequence[NDArray[np.float32]], n_rows: int
+) -> Executor | None:
+    """Return the threads if an epoch of a network is long enough for them."""
+    largest = max(len(network) for network in networks)
+    return executor if largest * n_rows > _WORTH_A_THREAD else None
 
 
 def left_out(Y: NDArray[np.uint8], n_members: int, seed: int) -> NDArray[np.bool_]:
@@ -162,17 +170,15 @@ class AscendingMembers:
 
     def step(self, executor: Executor | None) -> None:
         """Let every member climb for an epoch."""
-        run_all = self._run_all or partial(shared, self._helpers(executor))
+        run_all = self._run_all or partial(shared, self._threads(executor))
         # Committed as a whole: an interrupt leaves all members before the epoch.
         self.climbers = tuple(
             run_all(self._one_epoch, range(len(self.climbers)), self.climbers)
         )
 
-    def _helpers(self, executor: Executor | None) -> Executor | None:
-        """Return threads if an epoch of a member is long enough for them."""
-        largest = max(len(climber.theta) for climber in self.climbers)
+    def _threads(self, executor: Executor | None) -> Executor | None:
         n_rows = self._one_epoch.targets[0].n_rows
-        return executor if largest * n_rows > _WORTH_A_THREAD else None
+        return _if_worth_it(executor, self.networks(), n_rows)
 
     def record(self) -> dict[str, Any]:
         """Return the learning rate and the losses of the last epoch."""
@@ -372,6 +378,11 @@ class Jury:
         return self.kinds
 
     @property
+    def n_kinds(self) -> int:
+        """How many kinds there are."""
+        return int(self.kind_of.max()) + 1
+
+    @property
     def judged(self) -> NDArray[np.bool_] | None:
         """Which training rows judge; None if validation rows do."""
         if self.validation is not None:
@@ -412,23 +423,22 @@ class Jury:
             return size, logits / np.float32(size), beyond
 
         said: list[Any] = shared(executor, say, range(len(networks)))
-        logits = [z for _, z, _ in said]
-        by_kind = []
-        for kind in range(self.kind_of.max() + 1):
-            own = np.flatnonzero(self.kind_of == kind)
+        sizes, logits, beyond = zip(*said, strict=True)
+        members = [np.flatnonzero(self.kind_of == kind) for kind in range(self.n_kinds)]
+
+        def average(kind: int | None) -> NDArray[np.float64]:
+            """Return what a kind says of the rows that judge; None: what all saw."""
+            if kind is None:
+                return _averages(logits, asked, followed)[self._followed]
+            own = members[kind]
             if self.validation is not None:
-                beyond = [said[m][2] for m in own]
-                by_kind.append(np.mean(beyond, axis=0, dtype=np.float64))
-            else:
-                theirs = [logits[m] for m in own]
-                found = _averages(theirs, asked[own], judging[own])
-                by_kind.append(found[self.judged])
-        return Together(
-            tuple(networks),
-            np.array([size for size, _, _ in said]),
-            _averages(logits, asked, followed)[self._followed],
-            np.stack(by_kind),
-        )
+                heard = [beyond[m] for m in own]
+                return np.asarray(np.mean(heard, axis=0, dtype=np.float64))
+            theirs = [logits[m] for m in own]
+            return _averages(theirs, asked[own], judging[own])[self.judged]
+
+        seen, *by_kind = shared(executor, average, [None, *range(self.n_kinds)])
+        return Together(tuple(networks), np.array(sizes), seen, np.stack(by_kind))
 
     @property
     def _followed(self) -> slice | NDArray[np.intp]:
@@ -531,12 +541,16 @@ class MemberRun:
     ):
         self.members, self.jury = members, jury
         self.train, self.judge = train, judge
-        self._losses, self._executor = losses, executor
-        names = [loss.name for loss in get_losses(losses)]
+        self._losses, self._executor = get_losses(losses), executor
+        names = [loss.name for loss in self._losses]
         known = names if trained is None else [loss.name for loss in trained]
         # Where members have each loss; those that only judge have no place.
         self._places = np.array([known.index(n) if n in known else -1 for n in names])
         self._stand_ins = tuple(x for x in trained or () if x.name not in names)
+        n_labels = judge.n_labels
+        choosing = (*self._losses, *self._stand_ins)
+        self._choosing = LossSet(choosing, n_labels)
+        self._recorded = LossSet((*choosing, *get_losses(TRACKED)), n_labels)
         self.progress = progress or MemberProgress()
 
     def epoch(self) -> dict[str, Any]:
@@ -547,11 +561,11 @@ class MemberRun:
         if self.members.epoch <= now.epoch:
             self.members.step(self._executor)
         step = self.members.record()
-        said = self.jury.hear(self.members.networks(), self._executor)
-        train = _values(self.train, said.seen, self._losses)
-        judged = self.losses_of(said.unseen)
+        said = self.jury.hear(self.members.networks(), self._helpers)
+        train, judged, value = self._judged(said)
+        train, of_train = self._parted(train)
+        judged, of_judged = self._parted(judged)
         measure = max(now.measure, float(np.prod(1 - np.clip(judged, 0, 1))))
-        value = self._values_of(said, judged)
         if len(now.value):  # not the first
             older = np.where(np.isfinite(now.value), now.value, value)
             value = _KEPT_VALUE * older + (1 - _KEPT_VALUE) * value
@@ -569,8 +583,8 @@ class MemberRun:
             "undefined": self._of_all(step["undefined"], n_undefined(judged[None])),
             "incumbent_validation": judged,
             "mean_validation": judged,
-            **self._tracked("train", self.train, said.seen),
-            **self._tracked("validation", self.judge, said.unseen),
+            **_named("train", of_train),
+            **_named("validation", of_judged),
             "seconds": time.perf_counter() - began,
         }
         self.progress = replace(
@@ -585,6 +599,11 @@ class MemberRun:
         return record
 
     @property
+    def _helpers(self) -> Executor | None:
+        n_rows = len(self.jury.held_out[0])
+        return _if_worth_it(self._executor, self.members.networks(), n_rows)
+
+    @property
     def between_epochs(self) -> bool:
         """Whether an epoch has been completed, and no member has begun another."""
         done = self.progress.epoch
@@ -596,46 +615,60 @@ class MemberRun:
         assert best is not None
         if len(best.by_kind) == 1 or not self.jury.impartial:
             return best
-        shares = kind_shares(
-            best.by_kind, self.judge, (*get_losses(self._losses), *self._stand_ins)
-        )
+        shares = kind_shares(best.by_kind, self.judge, self._choosing.losses)
         return replace(best, shares=shares)
 
     def judge_now(self) -> None:
         """Judge the members as they are, before any epoch."""
-        said = self.jury.hear(self.members.networks(), self._executor)
-        value = self._values_of(said, self.losses_of(said.unseen))
+        said = self.jury.hear(self.members.networks(), self._helpers)
+        _, _, value = self._judged(said)
         self.progress = replace(self.progress, best=said, best_value=value)
 
     def losses_of(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the losses (o,) of logits of the rows that judge."""
-        return _values(self.judge, logits, self._losses)
+        loss_set = LossSet(self._losses, self.judge.n_labels)
+        return _losses_of(loss_set, logits, self.judge)
 
-    def _values_of(self, said: Together, judged: NDArray) -> NDArray[np.float64]:
-        """Return what the epoch of each kind is chosen by, from all kinds' losses."""
-        if len(said.by_kind) == 1:
-            return np.array([self._value_of(said.unseen, judged)])
-        return np.array([self._value_of(z, self.losses_of(z)) for z in said.by_kind])
+    def _judged(self, said: Together) -> tuple[NDArray, NDArray, NDArray]:
+        """Return what is recorded of rows that were seen and of those that judge.
 
-    def _value_of(self, logits: NDArray, judged: NDArray) -> float:
-        """Return what an epoch is chosen by."""
-        if self._stand_ins:
-            also = _values(self.judge, logits, self._stand_ins)
-            judged = np.concatenate([judged, also])
-        return _log_mean(judged, self.judge)
+        The third is what the epoch of each kind is chosen by.
+        """
+        asked = [
+            (self._recorded, said.seen, self.train),
+            (self._recorded, said.unseen, self.judge),
+        ]
+        if len(said.by_kind) > 1:
+            asked += [(self._choosing, z, self.judge) for z in said.by_kind]
+        # Functions of a user's own are called by one thread, as he would call them.
+        helpers = self._helpers if self._choosing.is_built_in else None
+        train, judged, *by_kind = shared(helpers, _losses_of, *zip(*asked, strict=True))
+        n_choosing = len(self._choosing.losses)
+        values = [_log_mean(v[:n_choosing], self.judge) for v in by_kind or [judged]]
+        return train, judged, np.array(values)
+
+    def _parted(self, values: NDArray) -> tuple[NDArray, NDArray]:
+        """Return the losses and those that are only followed."""
+        n = len(self._losses)
+        return values[:n], values[len(values) - len(TRACKED) :]
 
     def _of_all(self, trained: NDArray[Any], others: Any) -> NDArray[Any]:
         """Return a value for each loss, others for those that only judge."""
         return np.where(self._places >= 0, trained[self._places], others)
 
-    def _tracked(
-        self, rows: str, targets: RowTargets, logits: NDArray[np.float64]
-    ) -> dict[str, float]:
-        values = _values(targets, logits, TRACKED)
-        return {
-            f"incumbent_{name}_{rows}": float(value)
-            for name, value in zip(TRACKED, values, strict=True)
-        }
+
+def _named(rows: str, values: NDArray[np.float64]) -> dict[str, float]:
+    """Name the losses that are only followed, as histories do."""
+    return {
+        f"incumbent_{name}_{rows}": float(value)
+        for name, value in zip(TRACKED, values, strict=True)
+    }
+
+
+def _losses_of(
+    loss_set: LossSet, logits: NDArray[np.float64], targets: RowTargets
+) -> NDArray[np.float64]:
+    return loss_set.evaluate(logits[None], targets)[0]
 
 
 def _mean_of_defined(losses: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -643,11 +676,6 @@ def _mean_of_defined(losses: NDArray[np.float64]) -> NDArray[np.float64]:
     n_defined = (~np.isnan(losses)).sum(axis=0)
     mean = np.nansum(losses, axis=0) / np.maximum(n_defined, 1)
     return np.where(n_defined, mean, np.nan)
-
-
-def _values(targets: RowTargets, logits: NDArray[np.float64], losses: Any) -> NDArray:
-    weight = targets.weight if targets.weighted else None
-    return loss_values(targets.dense, logits, losses, sample_weight=weight)
 
 
 def _log_mean(losses: NDArray[np.float64], targets: RowTargets) -> float:

@@ -349,6 +349,16 @@ class LossSet:
             for loss in self.matrix_losses
         }
 
+    def evaluate(
+        self, scores: NDArray[np.floating], targets: RowTargets
+    ) -> NDArray[np.float64]:
+        """Return the losses (population, o) of all rows' scores (population, n, K)."""
+        totals = self.new_totals(len(scores))
+        self.accumulate(totals, scores, targets)
+        statistics = self.statistics(totals, float(targets.weight.sum()))
+        statistics.matrix_losses = self.evaluate_matrix_losses(scores, targets)
+        return self.close(statistics)
+
     def close(self, statistics: Statistics) -> NDArray[np.float64]:
         """Return the losses (population, o) from their statistics."""
         return np.stack([self._close(loss, statistics) for loss in self.losses], axis=1)

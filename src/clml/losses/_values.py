@@ -68,11 +68,7 @@ def loss_values(
             f"got {targets.n_rows} rows with weights that sum to {weight}."
         )
     loss_set = LossSet(get_losses(losses), targets.n_labels, threshold)
-    totals = loss_set.new_totals(len(population))
-    loss_set.accumulate(totals, population, targets)
-    statistics = loss_set.statistics(totals, weight)
-    statistics.matrix_losses = loss_set.evaluate_matrix_losses(population, targets)
-    values = loss_set.close(statistics)
+    values = loss_set.evaluate(population, targets)
     return values[0] if single else values
 
 
