@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 
 from clml._adam import Adam
-from clml._ascent import Climber, _blended
+from clml._ascent import Climber, _blended, climbed
 from clml._steps import AscentPlan
 from clml._training_rows import NetworkRows, _masks
 from clml.losses import (
@@ -85,11 +85,16 @@ def test_start_is_uniform_by_the_number_of_inputs():
     assert (start(0).theta != start(1).theta).all()
 
 
+def one_epoch(climber, rows, targets, loss_set, plan, begun):
+    (after,) = climbed([climber], rows, [targets], loss_set, plan, begun)
+    return after
+
+
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 def test_an_epoch_changes_nothing_it_was_given(data, loss_set, dropout):
-    climber = start().climbed(*data, loss_set, PLAN, 0)
+    climber = one_epoch(start(), *data, loss_set, PLAN, 0)
     before = copy.deepcopy(climber)
-    after = climber.climbed(*data, loss_set, replace(PLAN, dropout=dropout), 0)
+    after = one_epoch(climber, *data, loss_set, replace(PLAN, dropout=dropout), 0)
     for name, old, new in zip(
         ("theta", "average", "first", "second"),
         arrays_of(before),
@@ -106,11 +111,11 @@ def test_an_epoch_changes_nothing_it_was_given(data, loss_set, dropout):
 
 def test_an_epoch_depends_on_the_generator_it_holds_alone(data, loss_set):
     climber = start()
-    one, two = (climber.climbed(*data, loss_set, PLAN, 0) for _ in range(2))
+    one, two = (one_epoch(climber, *data, loss_set, PLAN, 0) for _ in range(2))
     for a, b in zip(arrays_of(one), arrays_of(two), strict=True):
         assert_array_equal(a, b)
     other = replace(climber, generator=start(1).generator)
-    assert (other.climbed(*data, loss_set, PLAN, 0).theta != one.theta).any()
+    assert (one_epoch(other, *data, loss_set, PLAN, 0).theta != one.theta).any()
 
 
 def first_credit(climber, rows, targets, loss_set, plan):
@@ -150,7 +155,7 @@ def test_a_step_is_the_credit_through_the_network(data, loss_set):
         assert gradient @ direction == pytest.approx(slope, rel=1e-3, abs=1e-5)
     expected = climber.theta.copy()
     Adam(LAYOUT.size, maximize=True).step(expected, gradient, 0.05)
-    after = climber.climbed(rows, targets, loss_set, ONE_BATCH, 0)
+    after = one_epoch(climber, rows, targets, loss_set, ONE_BATCH, 0)
     assert after.adam.n_steps == 1
     # A tenth of the gradient: the step itself would not show a wrong size.
     assert_allclose(after.adam.first, gradient / 10, rtol=1e-3, atol=1e-7)
@@ -173,7 +178,7 @@ def test_a_surrogate_step_descends_the_cross_entropy(data, loss_set):
     expected = climber.theta.copy()
     gradient = backward_pass(slope.astype(np.float32), cache)
     Adam(LAYOUT.size, maximize=True).step(expected, gradient, 0.05)
-    after = climber.climbed(rows, targets, loss_set, plan, 0)
+    after = one_epoch(climber, rows, targets, loss_set, plan, 0)
     # The size of a first step is the rate, where the slope is more than rounding.
     clear = np.abs(gradient) > 1e-5
     assert_allclose(after.theta[clear], expected[clear], rtol=0, atol=1e-4)
@@ -183,10 +188,10 @@ def test_a_surrogate_step_descends_the_cross_entropy(data, loss_set):
 def test_the_plan_counts_from_where_it_began(data, loss_set):
     climber = replace(start(), epoch=7)
     plan = replace(ONE_BATCH, n_epochs=2)
-    later = climber.climbed(*data, loss_set, plan, 7)
-    first = replace(climber, epoch=0).climbed(*data, loss_set, plan, 0)
+    later = one_epoch(climber, *data, loss_set, plan, 7)
+    first = one_epoch(replace(climber, epoch=0), *data, loss_set, plan, 0)
     assert_array_equal(later.theta, first.theta)
-    over = climber.climbed(*data, loss_set, plan, 5)
+    over = one_epoch(climber, *data, loss_set, plan, 5)
     assert_array_equal(over.theta, climber.theta)  # the rate has fallen to 0
 
 
@@ -194,7 +199,7 @@ def test_rows_of_weight_zero_are_as_if_absent(data, loss_set):
     rows, targets = data
     weight = np.where(np.arange(40) % 4 == 0, 0.0, 1.0)
     own = replace(targets, weight=weight, weighted=True)
-    expected = start().climbed(rows, own, loss_set, PLAN, 0)
+    expected = one_epoch(start(), rows, own, loss_set, PLAN, 0)
     other = rows.X.copy()
     other[weight == 0] = 1e3
     flipped = replace(
@@ -202,10 +207,10 @@ def test_rows_of_weight_zero_are_as_if_absent(data, loss_set):
         weight=weight,
         weighted=True,
     )
-    found = start().climbed(replace(rows, X=other), flipped, loss_set, PLAN, 0)
+    found = one_epoch(start(), replace(rows, X=other), flipped, loss_set, PLAN, 0)
     used = np.flatnonzero(weight)
-    alone = start().climbed(
-        replace(rows, X=rows.X[used]), targets.take(used), loss_set, PLAN, 0
+    alone = one_epoch(
+        start(), replace(rows, X=rows.X[used]), targets.take(used), loss_set, PLAN, 0
     )
     for twin in (found, alone):
         assert_array_equal(twin.theta, expected.theta)
@@ -221,8 +226,8 @@ def test_sparse_rows_climb_as_dense_ones(loss_set):
     for form in (np.asarray, sp.csr_array):
         rows = NetworkRows.prepared(form(X), scaling, LAYOUT)
         # Smooth losses: the others jump where rounding decides.
-        climber = start().climbed(
-            rows, targets, loss_set, replace(PLAN, surrogate_epochs=1), 0
+        climber = one_epoch(
+            start(), rows, targets, loss_set, replace(PLAN, surrogate_epochs=1), 0
         )
         thetas.append(climber.theta)
     assert_allclose(*thetas, rtol=0, atol=2e-3)
@@ -245,7 +250,7 @@ def test_it_learns_what_can_be_learnt(data, loss_set, dropout, surrogate_epochs)
     climber = Climber.start(wide, np.random.SeedSequence(0))
     first = loss_values(targets.dense, rows.logits(climber.theta))
     for _ in range(60):
-        climber = climber.climbed(rows, targets, loss_set, plan, 0)
+        climber = one_epoch(climber, rows, targets, loss_set, plan, 0)
         assert np.isfinite(climber.theta).all()
     found = loss_values(targets.dense, rows.logits(climber.average))
     assert (first > 0.2).all()
@@ -254,10 +259,10 @@ def test_it_learns_what_can_be_learnt(data, loss_set, dropout, surrogate_epochs)
 
 def test_running_sums_by_hand():
     batch = Totals(np.array([[4.0, 8.0]]), np.array([[[2.0]]]), {})
-    first = _blended(None, batch, 4.0)
+    first = _blended(None, batch, np.array([4.0]))
     assert_array_equal(first.columns, [[1.0, 2.0]])
     assert_array_equal(first.labels, [[[0.5]]])
-    second = _blended(first, batch, 2.0)
+    second = _blended(first, batch, np.array([2.0]))
     assert_allclose(second.columns, [[0.9 * 1 + 0.1 * 2, 0.9 * 2 + 0.1 * 4]])
     assert_allclose(second.labels, [[[0.9 * 0.5 + 0.1 * 1]]])
 

@@ -20,7 +20,8 @@ from clml import CLMLClassifier, LebesgueTunedClassifier, dask_predict
 from clml import _cluster_members as cluster_members
 from clml._ascent import Climber
 from clml._cluster_members import ClusterEpochs
-from clml._members import AscendingMembers, EvolvedMembers, left_out
+from clml._left_out import left_out
+from clml._members import AscendingMembers, EvolvedMembers
 from clml._search import EpochRows, Fitness
 from clml._starts import LastLayer, n_before_last
 from clml._steps import AscentPlan

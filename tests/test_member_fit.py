@@ -15,7 +15,7 @@ from sklearn.datasets import make_multilabel_classification
 import clml._recipe
 import clml.engine._numpy
 from clml import CMA, CLMLClassifier, _member_fit
-from clml._ascent import Climber
+from clml._ascent import climbed
 from clml._calibration import fit_temperatures
 from clml._map_search import EvolvedMap
 from clml._member_fit import mapped_networks, plain_outputs
@@ -706,7 +706,7 @@ class InterruptAt:
 
 # Where each kind is in the middle of an epoch, and calls an epoch.
 MIDDLE = {
-    "ascent": ("clml._member_epochs.Climber.climbed", 4),
+    "ascent": ("clml._member_epochs.climbed", 4),
     "cma": ("clml._member_epochs.defined_losses", 4),
     "rank_gradient": ("clml._member_epochs.defined_losses", 4),
 }
@@ -715,7 +715,7 @@ MIDDLE = {
 def interrupting(monkeypatch, search, at):
     path, _ = MIDDLE[search]
     if search == "ascent":
-        wrapped = InterruptAt(Climber.climbed, at)
+        wrapped = InterruptAt(climbed, at)
         monkeypatch.setattr(path, lambda *a: wrapped(*a))
     else:
         monkeypatch.setattr(path, InterruptAt(clml._member_epochs.defined_losses, at))

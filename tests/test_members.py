@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from clml import _members
-from clml._ascent import Climber
+from clml import _left_out, _members
+from clml._ascent import Climber, climbed
+from clml._left_out import left_out
 from clml._members import (
     AscendingMembers,
     EvolvedMembers,
@@ -20,7 +21,6 @@ from clml._members import (
     MemberRun,
     _log_mean,
     _mean_of_defined,
-    left_out,
 )
 from clml._search import EpochRows, Fitness
 from clml._starts import LastLayer, n_before_last
@@ -84,7 +84,7 @@ def test_rare_labels_are_dealt_to_all():
 
 
 def test_of_many_rows_each_is_left_out_once(monkeypatch):
-    monkeypatch.setattr(_members, "_MANY_ROWS", 50)
+    monkeypatch.setattr(_left_out, "_MANY_ROWS", 50)
     Y = np.random.default_rng(0).integers(0, 2, (50, 2), dtype=np.uint8)
     assert (left_out(Y, 8, 0).sum(axis=0) == 1).all()
     assert (left_out(Y[:49], 8, 0).sum(axis=0) == 2).all()
@@ -246,9 +246,8 @@ def test_ascending_members_are_climbers_side_by_side(task):
         zip(begun, own_targets(targets, held_out), strict=True)
     ):
         for _ in range(2):
-            climber = climber.climbed(
-                rows, own, LossSet(get_losses(LOSSES), 3), members._one_epoch.plan, 0
-            )
+            loss_set, plan = LossSet(get_losses(LOSSES), 3), members._one_epoch.plan
+            (climber,) = climbed([climber], rows, [own], loss_set, plan, 0)
         assert_array_equal(members.networks()[i], climber.average)
         assert_array_equal(second["members_train"][i], climber.losses)
 

@@ -13,8 +13,20 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from clml import Ascent, CLMLClassifier, LebesgueTunedClassifier
-from clml._ensemble import MIXED, MIXED_NUMBERS, Ensemble, default_encodings
-from clml._members import MemberRun, encodings_in_turn, folds_left_out
+from clml._ensemble import (
+    MIXED,
+    MIXED_INDICATORS,
+    MIXED_NUMBERS,
+    Ensemble,
+    default_encodings,
+)
+from clml._left_out import (
+    encodings_in_turn,
+    folds_left_out,
+    kinds_left_out,
+    members_of_kinds,
+)
+from clml._members import MemberRun
 from clml._network_fit import followed_rows
 from clml._recipe import MANY_ROWS, default_members
 from clml.datasets import as_partitions
@@ -102,16 +114,29 @@ def test_encodings_by_default():
     X, few = np.random.default_rng(0).normal(size=(20, 3)), MANY_ROWS // 20
     assert default_encodings(X) == MIXED_NUMBERS
     assert default_encodings(np.where(X > 0, X, np.nan)) == MIXED_NUMBERS
-    for other in ((X > 0).astype(float), sp.csr_array(X), np.tile(X, (few, 1))):
+    for other in (sp.csr_array(X), np.tile(X, (few, 1)), np.tile(X > 0, (few, 1))):
         assert default_encodings(other) == MIXED
-    assert [default_members(n, True, 5) for n in (9_999, 10_000)] == [25, 5]
+    indicators = (X > 0).astype(float)
+    for other in (indicators, sp.csr_array(indicators)):
+        assert default_encodings(other) == MIXED_INDICATORS
+    assert [default_members(n, True) for n in (9_999, 10_000)] == [20, 5]
+
+
+def test_each_encoding_has_members_for_all_rows_by_default():
+    X, Y = rows()
+    clf = wide(encoding="auto", n_members=None, max_epochs=1).fit(X, Y)
+    # Ten of each of three kernels, which are quickly trained.
+    assert np.bincount(clf.ensemble_.chosen).tolist() == [5, 5, 10, 10, 10]
+    assert np.bincount(members_of_kinds([False, True], 1000)).tolist() == [5, 5]
+    some = wide(encoding=[Robust(), Bins()], n_members=None, max_epochs=1).fit(X, Y)
+    assert len(some.networks_) == 20
 
 
 def test_as_many_members_as_folds_and_encodings():
     X, Y = rows()
     clf = CLMLClassifier(max_epochs=1, random_state=0)
-    assert len(clf.fit(X, Y).networks_) == 25
-    assert len(clf.fit((X > 0).astype(float), Y).networks_) == 20
+    assert len(clf.fit(X, Y).networks_) == 40
+    assert len(clf.fit((X > 0).astype(float), Y).networks_) == 25
     assert len(clf.set_params(encoding=Robust()).fit(X, Y).networks_) == 20
 
 
@@ -454,6 +479,28 @@ def test_folds_by_hand():
     assert not folds_left_out(Y, 1, 0).any()
     assert not folds_left_out(Y[:2], 4, 0).any()
     assert (folds_left_out(Y[:3], 4, 0).sum(axis=1) == 1).all()
+
+
+def test_parts_that_kinds_leave_out():
+    Y = np.tile(np.eye(2, dtype=np.uint8), (20, 1))
+    kinds = members_of_kinds([False, True, False], len(Y))
+    out = kinds_left_out(Y, kinds, 0)
+    assert out.sum(axis=1).tolist() == 5 * [8] + 10 * [4] + 5 * [8]
+    for kind in range(3):
+        assert (out[np.equal(kinds, kind)].sum(axis=0) == 1).all()
+    np.testing.assert_array_equal(out[:5], out[15:])
+    np.testing.assert_array_equal(out[0], out[5] | out[6])
+    assert (out != kinds_left_out(Y, kinds, 1)).any()
+
+
+@pytest.mark.parametrize("n", [3, 4, 7, 12])
+def test_fewer_rows_than_parts(n):
+    Y = np.tile(np.eye(2, dtype=np.uint8), (6, 1))[:n]
+    out = kinds_left_out(Y, members_of_kinds([False, True], n), 0)
+    assert out.any(axis=1).all() and not out.all(axis=1).any()
+    for own in (out[:5], out[5:]):
+        assert own.any(axis=0).all()
+    assert not kinds_left_out(Y[:2], [0, 0, 1, 1], 0).any()
 
 
 def test_equal_encodings_are_one():

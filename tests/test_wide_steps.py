@@ -1,17 +1,17 @@
 """Steps in one compiled call are those of the plain loop."""
 
 import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
-from clml._adam import Adam
-from clml._ascent import Climber
-from clml._steps import AscentPlan, Moving, PlainSteps
+from clml._ascent import Climber, climbed
+from clml._steps import AscentPlan, PlainSteps
 from clml._training_rows import WideRows
-from clml.losses import LossSet, RowTargets, get_losses, statistic_weights
+from clml.losses import LossSet, RowTargets, get_losses
 from clml.network import WideNetwork, WidePass
 
 PLAN = AscentPlan(
@@ -43,10 +43,18 @@ def problem(form=np.asarray, **settings):
     return WideRows(form(X), layout), targets
 
 
-def moving_of(rows):
-    theta = rows.layout.start(np.random.default_rng(1))
-    adam = Adam(rows.layout.size, maximize=True)
-    return Moving(theta, theta.copy(), adam, np.random.default_rng(2))
+def members(rows, targets, n):
+    """Some members, each without other rows and with an own number of batches."""
+    seeds = np.random.SeedSequence(1).spawn(n)
+    climbers = [Climber.start(rows.layout, seed) for seed in seeds]
+    weight = np.array([np.roll(np.arange(40) >= 9 * m, m) for m in range(n)])
+    own = [replace(targets, weight=targets.weight * w, weighted=True) for w in weight]
+    return climbers, own
+
+
+class SlowRows(WideRows):
+    def steps(self, most_rows, *given):
+        return PlainSteps(Passes(self, most_rows), *given)
 
 
 @pytest.mark.parametrize("losses", [THREE, ("macro_f1", "coverage"), ("one_error",)])
@@ -55,25 +63,56 @@ def moving_of(rows):
 def test_twin(losses, form, surrogate):
     rows, targets = problem(form, linear_path=surrogate)
     loss_set = LossSet(get_losses(losses), 3)
-    batches = np.array_split(np.random.default_rng(3).permutation(40), 3)
-    rates = [0.01, 0.009, 0.008]
-    totals = loss_set.new_totals(1)
-    loss_set.accumulate(totals, rows.logits(moving_of(rows).theta)[None], targets)
-    prices = statistic_weights(loss_set, totals, float(targets.weight.sum()))
-    quick, slow = moving_of(rows), moving_of(rows)
-    found = rows.steps(20, targets, loss_set, PLAN, surrogate)
-    found = found.climb(quick, batches, rates, prices)
-    plain = PlainSteps(Passes(rows, 20), targets, loss_set, PLAN, surrogate)
-    expected = plain.climb(slow, batches, rates, prices)
+    plan = replace(PLAN, surrogate_epochs=int(surrogate), batch_size=6)
+    climbers, own = members(rows, targets, 3)
+    assert len({round(np.count_nonzero(one.weight) / 6) for one in own}) > 1
     # An output at a threshold may be rounded to the other side, but not in these few.
-    for one, other in zip(found, expected, strict=True):
-        assert_allclose(one.columns, other.columns, rtol=1e-6)
-        assert_allclose(one.labels, other.labels, rtol=1e-6)
-    for name in ("theta", "average"):
-        assert_allclose(getattr(quick, name), getattr(slow, name), atol=2e-5)
-    assert quick.adam.n_steps == slow.adam.n_steps == 3
-    assert_allclose(quick.adam.first, slow.adam.first, atol=1e-5)
-    assert np.abs(quick.theta - quick.average).max() > 1e-3
+    quick = climbed(climbers, rows, own, loss_set, plan, 0)
+    slow = climbed(climbers, SlowRows(rows.X, rows.layout), own, loss_set, plan, 0)
+    for one, other, before in zip(quick, slow, climbers, strict=True):
+        assert_allclose(one.sums.columns, other.sums.columns, rtol=1e-6)
+        assert_allclose(one.sums.labels, other.sums.labels, rtol=1e-6)
+        assert_allclose(one.losses, other.losses, rtol=1e-6)
+        for name in ("theta", "average"):
+            found, expected = getattr(one, name), getattr(other, name)
+            assert_allclose(found, expected, atol=5e-5)
+        assert one.adam.n_steps == other.adam.n_steps >= 2
+        assert_allclose(one.adam.first, other.adam.first, atol=1e-5)
+        assert one.generator == other.generator != before.generator
+        assert np.abs(one.theta - before.theta).max() > 1e-3
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("losses", [THREE, ("macro_f1", "lrap")])
+def test_members_are_the_same_together_and_alone(form, losses):
+    rows, targets = problem(form)
+    loss_set = LossSet(get_losses(losses), 3)
+    climbers, own = members(rows, targets, 4)
+    together = alone = climbers
+    for _ in range(2):
+        together = climbed(together, rows, own, loss_set, PLAN, 0)
+        alone = [
+            climbed([one], rows, [its], loss_set, PLAN, 0)[0]
+            for one, its in zip(alone, own, strict=True)
+        ]
+    for one, other in zip(together, alone, strict=True):
+        for name in ("theta", "average", "losses"):
+            assert_array_equal(getattr(one, name), getattr(other, name))
+        assert_array_equal(one.sums.columns, other.sums.columns)
+        assert_array_equal(one.adam.second, other.adam.second)
+        assert (one.generator, one.epoch) == (other.generator, 2)
+
+
+def test_members_that_are_given_stay_as_they_are():
+    rows, targets = problem()
+    climbers, own = members(rows, targets, 2)
+    before = copy.deepcopy(climbers)
+    climbed(climbers, rows, own, LossSet(get_losses(THREE), 3), PLAN, 0)
+    for one, other in zip(climbers, before, strict=True):
+        assert_array_equal(one.theta, other.theta)
+        assert_array_equal(one.adam.first, other.adam.first)
+        assert one.adam.n_steps == 0
+        assert one.generator == other.generator
 
 
 def test_rows_of_weight_0_are_not_used():
@@ -84,9 +123,9 @@ def test_rows_of_weight_0_are_not_used():
     object.__setattr__(own, "weight", weight)
     loss_set = LossSet(get_losses(THREE), 3)
     begin = Climber.start(rows.layout, np.random.SeedSequence(0))
-    one = begin.climbed(rows, own, loss_set, PLAN, 0)
-    spoilt = rows.X.copy()
-    spoilt[25:] = np.nan
-    other = begin.climbed(WideRows(spoilt, rows.layout), own, loss_set, PLAN, 0)
+    (one,) = climbed([begin], rows, [own], loss_set, PLAN, 0)
+    spoilt = WideRows(rows.X.copy(), rows.layout)
+    spoilt.X[25:] = np.nan
+    (other,) = climbed([begin], spoilt, [own], loss_set, PLAN, 0)
     assert_array_equal(one.theta, other.theta)
     assert one.epoch == 1 and np.isfinite(one.losses).all()

@@ -21,6 +21,7 @@ from ._fingerprint import Describer
 from ._idle_settings import refuse_idle_settings, say_where
 from ._keeper import Keeper
 from ._lebesgue_estimator import LebesgueEstimator, choose_model
+from ._left_out import encodings_in_turn, members_of_kinds
 from ._member_epochs import RunAll
 from ._member_fit import (
     OutputSettings,
@@ -29,7 +30,7 @@ from ._member_fit import (
     member_attributes,
     plain_outputs,
 )
-from ._members import MemberRun, encodings_in_turn
+from ._members import MemberRun
 from ._memory import told_once
 from ._names import column_names
 from ._network_fit import NetworkFit
@@ -51,6 +52,7 @@ from ._partitioned_fit import (
 from ._paths import PathLike
 from ._pickling import refuse_unpicklable
 from ._recipe import (
+    MANY_ROWS,
     as_network,
     default_members,
     default_width,
@@ -515,6 +517,7 @@ class CLMLClassifier(LebesgueEstimator):
                 run_all=run_all,
                 network=self._paper_network,
                 ensemble=getattr(self, "ensemble_", None),
+                by_kind=self._has_kinds(rows.train),
             )
             fit = self._fit_members
             if self._trains_one() and not isinstance(method, Ascent):
@@ -832,9 +835,15 @@ class CLMLClassifier(LebesgueEstimator):
             return 1
         if self.n_members is not None:
             return int(self.n_members)
-        if self._paper_network is None and isinstance(self.encoding, str):
-            return default_members(len(train.Y), True, len(default_encodings(train.X)))
+        if self._has_kinds(train):
+            return len(_default_kinds(train))
         return default_members(len(train.Y), self._paper_network is None)
+
+    def _has_kinds(self, train: Part) -> bool:
+        """Whether each encoding has members for all rows, as few rows have."""
+        by_default = self.n_members is None and isinstance(self.encoding, str)
+        wide = self._paper_network is None and self._ascends()
+        return by_default and wide and len(train.Y) < MANY_ROWS
 
     def _population_device(self) -> str | None:
         """Return where populations live; None is the memory of the CPU."""
@@ -941,9 +950,11 @@ class CLMLClassifier(LebesgueEstimator):
             self.__dict__.pop(name, None)
         network = self._chosen_network
         if not isinstance(network, PaperNetwork):
-            n_members = self._n_members(train)
             encodings = encodings or default_encodings(train.X)
-            chosen = encodings_in_turn(n_members, len(encodings))
+            if self._has_kinds(train):
+                chosen = _default_kinds(train)
+            else:
+                chosen = encodings_in_turn(self._n_members(train), len(encodings))
             self.ensemble_ = Ensemble.fit(
                 train.X,
                 train.weight,
@@ -986,6 +997,13 @@ class CLMLClassifier(LebesgueEstimator):
         # BLAS rounds otherwise with more threads, and a fit beside takes them away.
         with single_threaded_blas():
             return networks.logits(X) / self.temperature_
+
+
+def _default_kinds(train: Part) -> list[int]:
+    """Return the encoding of each member, of those that rows have by default."""
+    encodings = default_encodings(train.X)
+    are_quick = [encoding.hidden_units == 0 for encoding in encodings]
+    return members_of_kinds(are_quick, len(train.Y))
 
 
 def _lasting(value: Any) -> Any:

@@ -363,7 +363,7 @@ def _steps(
     plan: AscentPlan,
     begun: int,
 ) -> tuple[EpochSteps, list[dict[str, Any]]]:
-    """Draw what an epoch of some members does, as ``Climber.climbed`` draws it.
+    """Draw what an epoch of some members does, as ``climbed`` draws it.
 
     Returns
     -------

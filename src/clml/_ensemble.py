@@ -28,8 +28,8 @@ from .encoding import (
 )
 from .network import NetworkLayout, WideLayout, WideNetwork
 
-#: Encodings that members take in turn where none is asked for. No single one is best on
-#: all data, and members that see columns differently err differently.
+#: Encodings of members where none is asked for. No single one is best on all data, and
+#: members that see columns differently err differently.
 MIXED: tuple[Encoding, ...] = (
     Robust(),
     Bins(),
@@ -39,21 +39,28 @@ MIXED: tuple[Encoding, ...] = (
 #: One more for a few rows of numbers: absolute differences from landmarks have to be
 #: computed column by column. Between rows of 0 and 1 they are the squared ones.
 MIXED_NUMBERS: tuple[Encoding, ...] = (*MIXED, LaplaceKernel(Quantiles(), width=2.0))
+#: One less where all columns are 0 and 1, of which bins say the same.
+MIXED_INDICATORS: tuple[Encoding, ...] = tuple(
+    one for one in MIXED if not isinstance(one, Bins)
+)
 
 
 def default_encodings(X: Any) -> tuple[Encoding, ...]:
-    """Return the encodings that members on some training rows take in turn.
+    """Return the encodings of members on some training rows.
 
     Examples
     --------
     >>> import numpy as np
     >>> from clml._ensemble import default_encodings
     >>> len(default_encodings(np.eye(5))), len(default_encodings(np.eye(5) / 2))
-    (4, 5)
+    (3, 5)
     """
-    if sp.issparse(X) or X.shape[0] >= MANY_ROWS or ((X == 0) | (X == 1)).all():
+    if X.shape[0] >= MANY_ROWS:
         return MIXED
-    return MIXED_NUMBERS
+    values = X.data if sp.issparse(X) else X
+    if ((values == 0) | (values == 1)).all():
+        return MIXED_INDICATORS
+    return MIXED if sp.issparse(X) else MIXED_NUMBERS
 
 
 #: An encoding that has learnt its columns, of one kind or the other.

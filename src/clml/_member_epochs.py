@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ._ascent import Climber
+from ._ascent import Climber, climbed
 from ._candidates import as_single
 from ._search import EpochRows, Fitness, defined_losses, n_undefined
 from ._steps import AscentPlan
@@ -61,9 +61,17 @@ class AscentEpoch:
 
     def __call__(self, number: int, climber: Climber) -> Climber:
         """Return a member after one more epoch."""
-        return climber.climbed(
-            self.rows[number],
-            self.targets[number],
+        (after,) = self.together([number], [climber])
+        return after
+
+    def together(
+        self, numbers: Sequence[int], climbers: Sequence[Climber]
+    ) -> list[Climber]:
+        """Return members that read the same rows after one more epoch."""
+        return climbed(
+            climbers,
+            self.rows[numbers[0]],
+            [self.targets[number] for number in numbers],
             self.loss_set,
             self.plan,
             self.begun,

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -25,17 +25,14 @@ from ._search import TRACKED, EpochRows, Fitness, centre, n_undefined
 from ._steps import AscentPlan
 from ._threads import shared
 from ._training_rows import TrainingRows, WideRows
-from .datasets import IterativeStratifiedKFold
 from .engine import NumpyEngine, TorchEngine
 from .evolution import Strategy
 from .losses import Loss, LossSet, RowTargets, get_losses
 
 # How much of the judgement of earlier epochs counts: one epoch's is noisy.
 _KEPT_VALUE = 0.8
-# From so many rows on one part that is left out is enough to judge by.
-_MANY_ROWS = 10_000
-# Of members of which several leave out the same rows.
-_FOLDS = 5
+# Weights times rows of an epoch: with more, a member is trained in a call of its own.
+_WORTH_A_CALL = 5e7
 # Weights times rows of an epoch: with fewer, threads wait for each other's Python.
 _WORTH_A_THREAD = 1e7
 
@@ -46,52 +43,6 @@ def _if_worth_it(
     """Return the threads if an epoch of a network is long enough for them."""
     largest = max(len(network) for network in networks)
     return executor if largest * n_rows > _WORTH_A_THREAD else None
-
-
-def left_out(Y: NDArray[np.uint8], n_members: int, seed: int) -> NDArray[np.bool_]:
-    """Tell which rows each member leaves out, (members, n).
-
-    The rows are dealt into as many stratified parts as there are members; each leaves
-    out two neighbouring ones, so that two members judge every row. One part is enough
-    with fewer than four members or many rows. With fewer rows than members nobody
-    leaves any out.
-    """
-    n = len(Y)
-    if n_members == 1 or n < max(3, n_members):
-        return np.zeros((n_members, n), dtype=bool)
-    part = np.empty(n, dtype=np.int64)
-    folds = IterativeStratifiedKFold(n_members, shuffle=True, random_state=seed)
-    for i, (_, rows) in enumerate(folds.split(np.empty((n, 1)), Y)):
-        part[rows] = i
-    n_left = 2 if n_members >= 4 and n < _MANY_ROWS else 1
-    distance = (part - np.arange(n_members)[:, None]) % n_members
-    return distance < n_left
-
-
-def folds_left_out(
-    Y: NDArray[np.uint8], n_members: int, seed: int
-) -> NDArray[np.bool_]:
-    """Tell which rows each member leaves out, (members, n): one of five folds in turn.
-
-    With several members a fold, what judges a row is an average like the one that
-    predicts. With fewer members, or rows, there are fewer folds; with less than three
-    rows, or one member, nobody leaves any out.
-    """
-    n = len(Y)
-    n_folds = min(_FOLDS, n_members, n)
-    if n_folds < 2 or n < 3:
-        return np.zeros((n_members, n), dtype=bool)
-    folds = IterativeStratifiedKFold(n_folds, shuffle=True, random_state=seed)
-    out = np.zeros((n_members, n), dtype=bool)
-    for i, (_, rows) in enumerate(folds.split(np.empty((n, 1)), Y)):
-        out[i::n_folds, rows] = True
-    return out
-
-
-def encodings_in_turn(n_members: int, n_encodings: int) -> list[int]:
-    """Return which encoding each member has: others in a fold, others among folds."""
-    n_folds = min(_FOLDS, n_members)
-    return [(i % n_folds + i // n_folds) % n_encodings for i in range(n_members)]
 
 
 class Members(Protocol):
@@ -170,15 +121,37 @@ class AscendingMembers:
 
     def step(self, executor: Executor | None) -> None:
         """Let every member climb for an epoch."""
-        run_all = self._run_all or partial(shared, self._threads(executor))
+        if self._run_all is not None:
+            members = range(len(self.climbers))
+            after = self._run_all(self._one_epoch, members, self.climbers)
+        else:
+            after = self._stepped(executor)
         # Committed as a whole: an interrupt leaves all members before the epoch.
-        self.climbers = tuple(
-            run_all(self._one_epoch, range(len(self.climbers)), self.climbers)
-        )
+        self.climbers = tuple(after)
 
-    def _threads(self, executor: Executor | None) -> Executor | None:
-        n_rows = self._one_epoch.targets[0].n_rows
-        return _if_worth_it(executor, self.networks(), n_rows)
+    def _stepped(self, executor: Executor | None) -> list[Climber]:
+        groups = self._groups
+        climbers = [[self.climbers[number] for number in own] for own in groups]
+        found = shared(executor, self._one_epoch.together, groups, climbers)
+        after = list(self.climbers)
+        for numbers, own in zip(groups, found, strict=True):
+            for number, climber in zip(numbers, own, strict=True):
+                after[number] = climber
+        return after
+
+    @cached_property
+    def _groups(self) -> list[list[int]]:
+        """Members that are trained in one call: short epochs of compiled steps.
+
+        What an epoch of a few hundred rows takes beside its steps is taken once for
+        all that read the same rows.
+        """
+        found: dict[Any, list[int]] = {}
+        for number, rows in enumerate(self._one_epoch.rows):
+            size = len(self.climbers[number].theta) * rows.X.shape[0]
+            alone = size > _WORTH_A_CALL or not isinstance(rows, WideRows)
+            found.setdefault((id(rows), number if alone else None), []).append(number)
+        return list(found.values())
 
     def record(self) -> dict[str, Any]:
         """Return the learning rate and the losses of the last epoch."""

@@ -14,6 +14,7 @@ from ._archive import Archive
 from ._ascent import Climber
 from ._device_members import DeviceMembers, MemberDevice
 from ._ensemble import Ensemble
+from ._left_out import folds_left_out, kinds_left_out, left_out
 from ._member_epochs import RunAll
 from ._member_fit import OutputSettings
 from ._members import (
@@ -21,8 +22,6 @@ from ._members import (
     EvolvedMembers,
     Jury,
     MemberRun,
-    folds_left_out,
-    left_out,
 )
 from ._own_losses import training_losses
 from ._recipe import Recipe, default_epochs
@@ -72,6 +71,9 @@ class NetworkFit:
         What the layout is one of.
     ensemble : Ensemble or None
         Members that are networks of another kind than the paper's.
+    by_kind : bool
+        Whether each encoding has members for all rows, or members have folds and
+        encodings in turn.
     """
 
     settings: Any
@@ -88,6 +90,7 @@ class NetworkFit:
     run_all: RunAll | None = None
     network: PaperNetwork | None = None
     ensemble: Ensemble | None = None
+    by_kind: bool = False
 
     @property
     def _paper_layout(self) -> Layout:
@@ -275,6 +278,8 @@ class NetworkFit:
         if self.rows.validation is not None:
             return np.zeros((n_members, len(self.rows.train.Y)), dtype=bool)
         seed = int(np.random.default_rng([*self.seed, 5]).integers(2**31))
+        if self.by_kind and self.ensemble is not None:
+            return kinds_left_out(self.rows.train.Y, self.ensemble.chosen, seed)
         if self.ensemble is not None:
             return folds_left_out(self.rows.train.Y, n_members, seed)
         return left_out(self.rows.train.Y, n_members, seed)

@@ -52,13 +52,10 @@ _STEP_OF_GRADIENT = 0.1
 _WIDE_RATE, _WIDE_DECAY = 0.002, 1e-4
 
 
-def default_members(n_rows: int, wide: bool = False, n_encodings: int = 4) -> int:
-    """Return how many networks are averaged.
-
-    Wide ones of few rows are one a fold and encoding.
-    """
+def default_members(n_rows: int, wide: bool = False) -> int:
+    """Return how many networks are averaged."""
     if wide:
-        return 5 * n_encodings if n_rows < MANY_ROWS else 5
+        return 20 if n_rows < MANY_ROWS else 5
     return 16 if n_rows < MANY_ROWS else 8
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._ascent import Climber
+from ._ascent import Climber, climbed
 from ._candidates import side_by_side
 from ._steps import AscentPlan
 from ._training_rows import NetworkRows
@@ -50,5 +50,5 @@ def pretrained(
     loss_set = LossSet(get_losses(("binary_cross_entropy",)), rows.layout.n_labels)
     climber = Climber.start(rows.layout, seed)
     for _ in range(plan.surrogate_epochs):
-        climber = climber.climbed(rows, targets, loss_set, plan, 0)
+        (climber,) = climbed([climber], rows, [targets], loss_set, plan, 0)
     return climber.average

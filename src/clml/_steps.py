@@ -1,4 +1,4 @@
-"""One step of a member after another: batches in, weights moved."""
+"""Steps of members that read the same rows: batches in, weights moved."""
 
 from __future__ import annotations
 
@@ -68,42 +68,76 @@ class AscentPlan:
 
 @dataclass(eq=False)
 class Moving:
-    """Weights that steps change in place, and what they need to.
+    """Members whose weights steps change in place, and what they need to.
 
     Attributes
     ----------
-    theta, average : float32 arrays (n,)
-    adam : Adam
-    generator : Generator
+    theta, average : float32 arrays (members, n)
+    first, second : float32 arrays (members, n)
+        Adam's averages.
+    adams : sequence of Adam
+        One a member; their averages are rows of those.
+    generators : sequence of Generator
     """
 
     theta: NDArray[np.float32]
     average: NDArray[np.float32]
-    adam: Adam
-    generator: np.random.Generator
+    first: NDArray[np.float32]
+    second: NDArray[np.float32]
+    adams: Sequence[Adam]
+    generators: Sequence[np.random.Generator]
+
+
+@dataclass(eq=False)
+class BatchSums:
+    """Statistics of some batches of each member.
+
+    Attributes
+    ----------
+    columns : float64 array (members, batches, columns)
+    labels : float64 array (members, batches, 3, K)
+    weight : float64 array (members, batches)
+        Of the rows; 0 where a member had fewer batches than others.
+    """
+
+    columns: NDArray[np.float64]
+    labels: NDArray[np.float64]
+    weight: NDArray[np.float64]
+
+    @classmethod
+    def zero(cls, loss_set: LossSet, n_members: int, n_batches: int) -> BatchSums:
+        """Return sums to be added to."""
+        totals = loss_set.new_totals(n_members * n_batches)
+        shape = (n_members, n_batches)
+        return cls(
+            totals.columns.reshape(*shape, -1),
+            totals.labels.reshape(*shape, *totals.labels.shape[1:]),
+            np.zeros(shape),
+        )
 
 
 class Steps(Protocol):
-    """What takes steps of a member on given rows."""
+    """What takes steps of members that read the same rows."""
 
     def climb(
         self,
         moving: Moving,
-        batches: Sequence[NDArray[np.intp]],
-        rates: Sequence[float],
+        batches: Sequence[Sequence[NDArray[np.intp]]],
+        rates: Sequence[Sequence[float]],
         prices: StatisticWeights,
-    ) -> list[Totals]:
+    ) -> BatchSums:
         """Take a step for each batch; return the batches' statistics.
 
         Parameters
         ----------
         moving : Moving
-        batches : sequence of int arrays
-            Rows of each.
-        rates : sequence of float
+        batches : sequence of sequences of int arrays
+            Of each member, rows of each batch.
+        rates : sequence of sequences of float
             Learning rates.
         prices : StatisticWeights
-            Of the statistics of a row, see :func:`clml.losses.statistic_weights`.
+            Of the statistics of a row, for each member, see
+            :func:`clml.losses.weights_of_each`.
         """
 
 
@@ -128,8 +162,8 @@ class PlainSteps:
     Parameters
     ----------
     passes : BatchPasses
-    targets : RowTargets
-        With the member's own row weights.
+    targets : sequence of RowTargets
+        One a member, which differ in their weights.
     loss_set : LossSet
     plan : AscentPlan
     surrogate : bool
@@ -139,7 +173,7 @@ class PlainSteps:
     def __init__(
         self,
         passes: BatchPasses,
-        targets: RowTargets,
+        targets: Sequence[RowTargets],
         loss_set: LossSet,
         plan: AscentPlan,
         surrogate: bool,
@@ -150,29 +184,37 @@ class PlainSteps:
     def climb(
         self,
         moving: Moving,
-        batches: Sequence[NDArray[np.intp]],
-        rates: Sequence[float],
+        batches: Sequence[Sequence[NDArray[np.intp]]],
+        rates: Sequence[Sequence[float]],
         prices: StatisticWeights,
-    ) -> list[Totals]:
+    ) -> BatchSums:
         """Take a step for each batch; return the batches' statistics."""
-        return [
-            self._step(moving, batch, rate, prices)
-            for batch, rate in zip(batches, rates, strict=True)
-        ]
+        found = BatchSums.zero(self._loss_set, len(batches), max(map(len, batches)))
+        for m, own in enumerate(zip(batches, rates, strict=True)):
+            weights = StatisticWeights(prices.columns[m], prices.labels[m])
+            for b, (batch, rate) in enumerate(zip(*own, strict=True)):
+                totals = self._step(moving, m, batch, rate, weights)
+                found.columns[m, b] = totals.columns[0]
+                found.labels[m, b] = totals.labels[0]
+                found.weight[m, b] = self._targets[m].weight[batch].sum()
+        return found
 
     def _step(
         self,
         moving: Moving,
+        member: int,
         batch: NDArray[np.intp],
         rate: float,
         prices: StatisticWeights,
     ) -> Totals:
-        plan, theta, average = self._plan, moving.theta, moving.average
-        logits = self._passes.forward(theta, batch, moving.generator)
-        credit, totals = self._credit(logits, batch, prices, moving.generator)
+        plan, adam = self._plan, moving.adams[member]
+        theta, average = moving.theta[member], moving.average[member]
+        generator, targets = moving.generators[member], self._targets[member]
+        logits = self._passes.forward(theta, batch, generator)
+        credit, totals = self._credit(logits, targets, batch, prices, generator)
         gradient = self._passes.backward(credit / np.float32(len(batch)))
-        moving.adam.step(theta, gradient, rate, plan.weight_decay)
-        t = moving.adam.n_steps
+        adam.step(theta, gradient, rate, plan.weight_decay)
+        t = adam.n_steps
         keep = np.float32(min(AVERAGED, t / (t + 10)))
         average *= keep
         average += (1 - keep) * theta
@@ -181,12 +223,13 @@ class PlainSteps:
     def _credit(
         self,
         logits: NDArray[np.float32],
+        targets: RowTargets,
         batch: NDArray[np.intp],
         prices: StatisticWeights,
         generator: np.random.Generator,
     ) -> tuple[NDArray[np.float32], Totals]:
         """Return what each output is worth, and the statistics of the batch."""
-        plan, targets = self._plan, self._targets
+        plan = self._plan
         if plan.closed_form:
             credit, totals = smoothed_gradient(
                 logits, targets, batch, plan.smoothing, prices, self._loss_set

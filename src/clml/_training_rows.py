@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -55,12 +55,12 @@ class TrainingRows(Protocol):
     def steps(
         self,
         most_rows: int,
-        targets: RowTargets,
+        targets: Sequence[RowTargets],
         loss_set: LossSet,
         plan: AscentPlan,
         surrogate: bool,
     ) -> Steps:
-        """Return what takes steps on batches of so many rows at most."""
+        """Return what takes steps of members, on batches of so many rows at most."""
 
     def logits(
         self, theta: NDArray[np.float32], rows: NDArray[np.intp] | None = None
@@ -88,7 +88,7 @@ class WideRows:
     def steps(
         self,
         most_rows: int,
-        targets: RowTargets,
+        targets: Sequence[RowTargets],
         loss_set: LossSet,
         plan: AscentPlan,
         surrogate: bool,
@@ -143,7 +143,7 @@ class OwnRows:
     def steps(
         self,
         most_rows: int,
-        targets: RowTargets,
+        targets: Sequence[RowTargets],
         loss_set: LossSet,
         plan: AscentPlan,
         surrogate: bool,
@@ -254,7 +254,7 @@ class NetworkRows:
     def steps(
         self,
         most_rows: int,
-        targets: RowTargets,
+        targets: Sequence[RowTargets],
         loss_set: LossSet,
         plan: AscentPlan,
         surrogate: bool,

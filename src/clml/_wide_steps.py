@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from ._adam import step
 from ._compiled import compiled
-from ._steps import AVERAGED, AscentPlan, Moving
-from .losses import LossSet, RowTargets, StatisticWeights, Totals
+from ._steps import AVERAGED, AscentPlan, BatchSums, Moving
+from .losses import LossSet, RowTargets, StatisticWeights
 from .losses._kernels import CROSS_ENTROPY, accumulate
 from .losses._smooth_kernels import add_smoothed_rows
 from .network import WidePass
@@ -130,15 +130,94 @@ def _climb(  # type: ignore[no-untyped-def]
         step(theta, gradient, adam[0], adam[1], average, numbers[b])
 
 
+@compiled
+def _climb_each(  # type: ignore[no-untyped-def]
+    moving,
+    numbers,
+    network,
+    order,
+    ends,
+    n_batches,
+    keys,
+    targets,
+    weight,
+    losses,
+    sums,
+):
+    """Take the steps of one member after another.
+
+    Parameters
+    ----------
+    moving : tuple of four float32 arrays (members, n), changed
+        Weights, their average, Adam's averages of the gradient and of its square.
+    numbers : float64 array (members, batches, 7)
+    network : tuple
+    order : int64 array (members, rows)
+    ends : int64 array (members, batches)
+    n_batches : int64 array (members,)
+        A member may have fewer than there is room for.
+    keys : uint64 array (members, batches)
+    targets : tuple of arrays
+        What all members have of ``RowTargets.arrays``.
+    weight : float array (members, n_rows)
+        Which is each one's own.
+    losses : tuple
+        As of ``_climb``, with prices of each member.
+    sums : tuple of float64 arrays, added to
+        (members, batches, columns) and (members, batches, 3, K).
+    """
+    theta, average, first, second = moving
+    threshold, sigma, columns, labels, want_prices = losses[:5]
+    ranking, example, probability, want_labels, ks = losses[5:]
+    truth, indptr, indices = targets
+    for m in range(theta.shape[0]):
+        n = n_batches[m]
+        own_columns, own_labels = sums[0][m], sums[1][m]
+        _climb(
+            theta[m],
+            average[m],
+            (first[m], second[m]),
+            numbers[m],
+            network,
+            order[m],
+            ends[m, :n],
+            keys[m],
+            (truth, indptr, indices, weight[m]),
+            (
+                threshold,
+                sigma,
+                columns[m],
+                labels[m],
+                want_prices,
+                ranking,
+                example,
+                probability,
+                want_labels,
+                ks,
+            ),
+            (
+                own_columns.reshape((own_columns.shape[0], 1, own_columns.shape[1])),
+                own_labels.reshape(
+                    (
+                        own_labels.shape[0],
+                        1,
+                        own_labels.shape[1],
+                        own_labels.shape[2],
+                    )
+                ),
+            ),
+        )
+
+
 class WideSteps:
-    """Takes steps of one member; one thread's own.
+    """Takes steps of members that read the same rows; one thread's own.
 
     Parameters
     ----------
     passes : WidePass
         On all rows, with room for the largest batch.
-    targets : RowTargets
-        Of all rows, with the member's own weights.
+    targets : sequence of RowTargets
+        One a member, which differ in their weights.
     loss_set : LossSet
     plan : AscentPlan
     surrogate : bool
@@ -148,38 +227,57 @@ class WideSteps:
     def __init__(
         self,
         passes: WidePass,
-        targets: RowTargets,
+        targets: Sequence[RowTargets],
         loss_set: LossSet,
         plan: AscentPlan,
         surrogate: bool,
     ):
         self._network = passes.inputs_of_kernels
-        self._targets = targets.arrays
+        *self._shared, _ = targets[0].arrays
+        self._weight = np.stack([own.weight for own in targets])
         self._loss_set, self._plan, self._surrogate = loss_set, plan, surrogate
 
     def climb(
         self,
         moving: Moving,
-        batches: Sequence[NDArray[np.intp]],
-        rates: Sequence[float],
+        batches: Sequence[Sequence[NDArray[np.intp]]],
+        rates: Sequence[Sequence[float]],
         prices: StatisticWeights,
-    ) -> list[Totals]:
+    ) -> BatchSums:
         """Take a step for each batch; return the batches' statistics."""
-        loss_set, adam, n = self._loss_set, moving.adam, len(batches)
         if self._surrogate:
             prices = _cross_entropy_alone(prices)
-        zero = loss_set.new_totals(n)
-        columns, labels = zero.columns[:, None], zero.labels[:, None]
-        _climb(
-            moving.theta,
-            moving.average,
-            (adam.first, adam.second),
-            adam.next_steps(rates, self._plan.weight_decay, AVERAGED),
+        n_batches = np.array([len(own) for own in batches], dtype=np.int64)
+        shape = (len(batches), int(n_batches.max()))
+        found = BatchSums.zero(self._loss_set, *shape)
+        n_rows = max(sum(map(len, own)) for own in batches)
+        order = np.zeros((shape[0], n_rows), dtype=np.int64)
+        ends = np.zeros(shape, dtype=np.int64)
+        keys = np.zeros(shape, dtype=np.uint64)
+        numbers = np.zeros((*shape, 7))
+        for m, own in enumerate(batches):
+            if not own:
+                continue
+            n, rows = len(own), np.concatenate(own)
+            ends[m, :n] = np.cumsum([len(batch) for batch in own])
+            order[m, : len(rows)] = rows
+            begins = [0, *ends[m, : n - 1]]
+            found.weight[m, :n] = np.add.reduceat(self._weight[m, rows], begins)
+            keys[m, :n] = moving.generators[m].integers(2**63, size=n, dtype=np.uint64)
+            numbers[m, :n] = moving.adams[m].next_steps(
+                rates[m], self._plan.weight_decay, AVERAGED
+            )
+        loss_set = self._loss_set
+        _climb_each(
+            (moving.theta, moving.average, moving.first, moving.second),
+            numbers,
             self._network,
-            np.concatenate(batches).astype(np.int64, copy=False),
-            np.cumsum([len(batch) for batch in batches]),
-            moving.generator.integers(2**63, size=n, dtype=np.uint64),
-            self._targets,
+            order,
+            ends,
+            n_batches,
+            keys,
+            tuple(self._shared),
+            self._weight,
             (
                 np.float32(loss_set.threshold),
                 float(self._plan.smoothing),
@@ -188,13 +286,13 @@ class WideSteps:
                 bool(prices.labels.any()),
                 *loss_set._wants,
             ),
-            (columns, labels),
+            (found.columns, found.labels),
         )
-        return [Totals(columns[b], labels[b], {}) for b in range(n)]
+        return found
 
 
 def _cross_entropy_alone(prices: StatisticWeights) -> StatisticWeights:
     """Return prices of the same shapes by which the cross-entropy falls."""
     columns = np.zeros_like(prices.columns)
-    columns[CROSS_ENTROPY] = -1.0
+    columns[:, CROSS_ENTROPY] = -1.0
     return StatisticWeights(columns, np.zeros_like(prices.labels))

@@ -1,6 +1,6 @@
 """An epoch of several wide members at once, on a device.
 
-The steps of ``Climber.climbed``, one batched operation for all members: of one encoding
+The steps of ``climbed``, one batched operation for all members: of one encoding
 in the products of networks, of all encodings in what follows their logits. An epoch is
 a function of values: the state that it is given stays as it is, so that an interrupt,
 or a lack of memory, loses nothing. Steps are given to one stream without waiting for

@@ -5,6 +5,7 @@ from ._credit import (
     output_credit,
     statistic_weights,
     supports_credit,
+    weights_of_each,
 )
 from ._loss import AbsentLoss, CallableLoss, Loss, MatrixLoss
 from ._loss_set import LossSet, Statistics, Totals
@@ -44,4 +45,5 @@ __all__ = [
     "smoothed_gradient",
     "statistic_weights",
     "supports_credit",
+    "weights_of_each",
 ]

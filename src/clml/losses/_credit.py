@@ -157,29 +157,52 @@ def statistic_weights(
     >>> statistic_weights(loss_set, totals, 2.0).columns[0].round(6)
     np.float64(-0.142857)
     """
+    found = weights_of_each(loss_set, totals, weight)
+    return StatisticWeights(found.columns[0], found.labels[0])
+
+
+def weights_of_each(
+    loss_set: LossSet, totals: Totals, weight: float
+) -> StatisticWeights:
+    """Return :func:`statistic_weights` of each of several candidates.
+
+    Parameters
+    ----------
+    loss_set : LossSet
+    totals : Totals
+        Of the candidates.
+    weight : float
+        Sum of the row weights behind the totals of each.
+
+    Returns
+    -------
+    StatisticWeights
+        With one more axis, of the candidates, in front.
+    """
     _check_supported(loss_set)
     statistics = loss_set.statistics(totals, weight)
-    columns = np.zeros(N_COLUMNS + len(loss_set._ks))
-    labels = np.zeros((len(LABEL_STATISTICS), loss_set.n_labels))
+    n = len(totals.columns)
+    columns = np.zeros((n, N_COLUMNS + len(loss_set._ks)))
+    labels = np.zeros((n, len(LABEL_STATISTICS), loss_set.n_labels))
     for loss, needed in zip(loss_set.losses, loss_set.made_of, strict=True):
-        value, slopes = _slopes(loss, needed, statistics, loss_set.n_labels)
-        slopes *= _price_of_loss(value)
+        values, slopes = _slopes(loss, needed, statistics, loss_set.n_labels)
+        slopes = slopes * _price_of_loss(values)[:, None]
         slopes[~np.isfinite(slopes)] = 0.0
         place = 0
         for statistic in needed:
             if statistic.per_label:
                 end = place + loss_set.n_labels
-                labels[_LABEL_ROW[statistic.name]] += slopes[place:end]
+                labels[:, _LABEL_ROW[statistic.name]] += slopes[:, place:end]
             else:
                 end = place + 1
-                columns[loss_set.column(statistic.name)] += slopes[place]
+                columns[:, loss_set.column(statistic.name)] += slopes[:, place]
             place = end
     return StatisticWeights(columns, labels)
 
 
-def _price_of_loss(loss: float) -> float:
-    """Return the derivative of ln(2 − L) in a loss L."""
-    return -1.0 / (_REFERENCE - min(max(loss, 0.0), 1.0))
+def _price_of_loss(losses: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the derivative of ln(2 − L) in losses L."""
+    return -1.0 / (_REFERENCE - np.minimum(np.maximum(losses, 0.0), 1.0))
 
 
 def _signs(first: int, last: int, n: int) -> NDArray[np.float64]:
@@ -197,42 +220,43 @@ def _slopes(
     needed: tuple[Statistic, ...],
     statistics: Statistics,
     n_labels: int,
-) -> tuple[float, NDArray[np.float64]]:
-    """Return a loss, and its derivative in every entry of the sums it needs.
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return a loss of each candidate, and its derivatives (candidates, entries).
 
     The closing formula is called for populations: the sums as they are, then with
     some entries moved, each up and then each down.
     """
     if is_affine(loss):
         name = needed[0].name
-        sums = {name: statistics.sums[name]}
-        (value,) = loss.close(sums, statistics.weight, n_labels)
+        values = loss.close({name: statistics.sums[name]}, statistics.weight, n_labels)
         slope = affine_slope(loss, name, statistics.weight, n_labels)
-        return float(value), np.array([slope])
+        return np.asarray(values), np.full((len(values), 1), slope)
     ends, totals = [0], []
     for statistic in needed:
-        totals.append(statistics.sums[statistic.name][0])
+        total = statistics.sums[statistic.name]
+        totals.append(total if statistic.per_label else total[:, None])
         ends.append(ends[-1] + (n_labels if statistic.per_label else 1))
-    # Stacking takes longer than all the rest where there is one number each.
-    flat = np.hstack(totals) if ends[-1] > len(totals) else np.array(totals)
+    flat = np.concatenate(totals, axis=1)
+    n_candidates, n = flat.shape
     step = _STEP * np.maximum(np.abs(flat), _SMALL_SHARE * statistics.weight)
-    n = len(flat)
-    at_once = max(1, _MOST_NUMBERS // n)
-    parts = []
+    at_once = max(1, _MOST_NUMBERS // (n * n_candidates))
+    slopes = np.empty_like(flat)
     for first in range(0, n, at_once):
         last = min(first + at_once, n)
-        signs = _signs_of_all(n) if n <= _FEW else _signs(first, last, n)
-        moved = flat + signs * step
+        all_few = last - first == n <= _FEW
+        signs = _signs_of_all(n) if all_few else _signs(first, last, n)
+        moved = flat[:, None] + signs * step[:, None]
+        moved = moved.reshape(-1, n)
         sums = {
             statistic.name: moved[:, a:b] if statistic.per_label else moved[:, a]
             for statistic, a, b in zip(needed, ends, ends[1:], strict=False)
         }
         values = np.asarray(loss.close(sums, statistics.weight, n_labels))
-        value, (up, down) = values[0], values[1:].reshape(2, -1)
-        parts.append((up, down, step[first:last]))
-    with np.errstate(invalid="ignore"):  # losses that are not finite
-        slopes = [(up - down) / (2 * own) for up, down, own in parts]
-    return float(value), slopes[0] if len(slopes) == 1 else np.concatenate(slopes)
+        values = values.reshape(n_candidates, -1)
+        up, down = np.split(values[:, 1:], 2, axis=1)
+        with np.errstate(invalid="ignore"):  # losses that are not finite
+            slopes[:, first:last] = (up - down) / (2 * step[:, first:last])
+    return values[:, 0], slopes
 
 
 def is_affine(loss: Loss) -> bool:
