@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from clml import _left_out, _members
+from clml import _left_out
 from clml._ascent import Climber, climbed
 from clml._left_out import left_out
 from clml._members import (
