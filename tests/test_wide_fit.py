@@ -1,6 +1,7 @@
 """CLMLClassifier with a network of its own: wide members that differ in encoding."""
 
 import copy
+import pickle
 from dataclasses import replace
 from unittest.mock import patch
 
@@ -170,7 +171,7 @@ def test_sparse_rows_after_dense_ones(fitted, monkeypatch):
     X, _ = rows()
     expected = fitted.predict_proba(X)
     np.testing.assert_array_equal(fitted.predict_proba(sp.csr_array(X)), expected)
-    monkeypatch.setattr("clml._ensemble._BLOCK", 50)
+    monkeypatch.setattr("clml._predictor._BLOCK", 50)
     np.testing.assert_allclose(fitted.predict_proba(X), expected, rtol=1e-5)
 
 
@@ -291,6 +292,33 @@ def test_files_that_do_not_fit_together(fitted, tmp_path):
         setattr(broken, name, value)
         with pytest.raises((ValueError, TypeError)):
             save(broken, tmp_path / "m.clml")
+
+
+def test_members_without_a_share(fitted, tmp_path):
+    """They are kept, and need not be computed."""
+    X, _ = rows()
+    some = copy.copy(fitted)
+    some.member_scale_ = fitted.member_scale_ * np.array([0, 1, 1] * 2)
+    expected = some.predict_proba(X)
+    save(some, tmp_path / "m.clml")
+    np.testing.assert_array_equal(load(tmp_path / "m.clml").predict_proba(X), expected)
+    some.networks_ = tuple(
+        np.zeros_like(one) if scale == 0 else one
+        for one, scale in zip(some.networks_, some.member_scale_, strict=True)
+    )
+    np.testing.assert_array_equal(some.predict_proba(X), expected)
+
+
+def test_what_predicts_is_not_part_of_a_model(fitted):
+    X, _ = rows()
+    one = pickle.loads(pickle.dumps(fitted))
+    before = pickle.dumps(one)
+    expected = one.predict_proba(X)
+    assert len(pickle.dumps(one)) == len(before)
+    np.testing.assert_array_equal(copy.deepcopy(one).predict_proba(X), expected)
+    # Other weights in their place are those that predict.
+    one.networks_ = tuple(2 * network for network in one.networks_)
+    assert (one.predict_proba(X) != expected).any()
 
 
 def test_a_run_that_is_broken_off_goes_on(fitted, tmp_path):

@@ -97,7 +97,7 @@ _OF_PAPER = ("layout_", "scaling_")
 _NETWORKS = ("paper", "wide")
 
 # Rows from which on predictions are shared among threads.
-_WORTH_THREADS = 2000
+_WORTH_THREADS = 500
 
 # What a warm start cannot change beside the search and the network: the members were
 # built with it.

@@ -12,12 +12,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ._predictor import Part, Predictor, wide_part
 from ._recipe import MANY_ROWS
-from ._threads import shared
 from ._training_rows import OwnRows, WideRows
 from .encoding import (
     Bins,
-    Code,
     Encoding,
     FittedEncoding,
     FittedKernel,
@@ -66,8 +65,8 @@ def default_encodings(X: Any) -> tuple[Encoding, ...]:
 #: An encoding that has learnt its columns, of one kind or the other.
 Fitted = FittedEncoding | FittedKernel
 
-# Rows that are encoded at a time.
-_BLOCK = 1024
+# Where an ensemble keeps what predicts: made of its weights, and no part of its state.
+_MADE = "_made"
 
 
 class Network(Protocol):
@@ -119,7 +118,7 @@ class Ensemble:
         place = {}
         for i in dict.fromkeys(chosen):
             found = encodings[i].fit(X, weight)
-            same = [j for j, other in enumerate(fitted) if _equal(found, other)]
+            same = [j for j, other in enumerate(fitted) if _are_same(found, other)]
             if not same:
                 fitted.append(found)
                 networks.append(_fitting(network, encodings[i]))
@@ -172,19 +171,54 @@ class Ensemble:
     ) -> NDArray[np.float64]:
         """Return the average logits (n, K) of the members, each times its scale.
 
-        Each row is on its own: the result is the same for any threads.
+        Each row is on its own: the result is the same for any threads. Weights are laid
+        out for that at the first call, and kept, as many bytes again.
         """
+        made = self.__dict__.get(_MADE)
+        if made is None or made[0] is not networks or made[1] is not scale:
+            made = networks, scale, self._predictor(networks, scale / len(networks))
+            self.__dict__[_MADE] = made
+        return made[2].logits(X, executor)
 
-        def of_block(start: int) -> NDArray[np.float64]:
-            some = X[start : start + _BLOCK]
-            total = np.zeros((some.shape[0], self.n_labels))
-            members = zip(self.rows(some), networks, scale, strict=True)
-            for rows, network, factor in members:
-                total += factor * rows.predicted(network)
-            return total / len(networks)
+    def _predictor(
+        self, networks: Sequence[NDArray[np.float32]], scale: NDArray[np.float64]
+    ) -> Predictor:
+        parts = []
+        kinds = zip(self.encodings, self.layouts, strict=True)
+        for i, (encoding, layout) in enumerate(kinds):
+            members = [
+                m for m, kind in enumerate(self.chosen) if kind == i and scale[m] > 0
+            ]
+            if not members:
+                continue
+            own, shares = [networks[m] for m in members], scale[members]
+            if type(layout) is WideLayout:
+                parts.append(wide_part(encoding, layout, own, shares))
+            else:
+                parts.append((None, self._own_part(encoding, layout, own, shares)))
+        centred = any(one.centred for one in self.encodings)
+        return Predictor(parts, self.n_labels, centred)
 
-        starts = range(0, max(X.shape[0], 1), _BLOCK)
-        return np.concatenate(shared(executor, of_block, starts))
+    def _own_part(
+        self,
+        encoding: Fitted,
+        layout: NetworkLayout,
+        networks: Sequence[NDArray[np.float32]],
+        scale: NDArray[np.float64],
+    ) -> Part:
+        """Return networks of a user's own as they predict."""
+
+        def logits(X: Any) -> NDArray[np.float64]:
+            rows = OwnRows(encoding.apply(X), layout, self.n_labels)
+            total = np.zeros((X.shape[0], self.n_labels))
+            for network, factor in zip(networks, scale, strict=True):
+                total += factor * rows.logits(network)
+            return total
+
+        return logits
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if k != _MADE}
 
 
 def _fitting(network: Network, encoding: Encoding) -> Network:
@@ -199,10 +233,7 @@ def _fitting(network: Network, encoding: Encoding) -> Network:
     return copy.copy(network).set_params(hidden=(units,))
 
 
-def _equal(one: Fitted, other: Fitted) -> bool:
+def _are_same(one: Fitted, other: Fitted) -> bool:
     if isinstance(one, FittedKernel) or isinstance(other, FittedKernel):
         return False
-    mine, others = one.state(), other.state()
-    if not (one.code == Code.CLIPPED).any():
-        del mine["limit"]  # which bounds nothing
-    return all(np.array_equal(mine[name], others[name]) for name in mine)
+    return one.encodes_as(other)

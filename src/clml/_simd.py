@@ -68,23 +68,26 @@ def _whole(number: int) -> Value:
 class _Vectors:
     """Vectors of one precision in the code that is being written."""
 
-    def __init__(self, builder: Any, kind: types.Type):
+    def __init__(self, builder: Any, kind: types.Type, lanes: int = LANES):
         self.builder = builder
         self.kind = kind
-        self.type = ir.VectorType(_FLOATS[kind], LANES)
+        self.lanes = lanes
+        self.type = ir.VectorType(_FLOATS[kind], lanes)
 
     def constant(self, number: float) -> Value:
-        return ir.Constant(self.type, [number] * LANES)
+        return ir.Constant(self.type, [number] * self.lanes)
 
     def broadcast(self, scalar: Value) -> Value:
         one = self.builder.insert_element(
             ir.Constant(self.type, ir.Undefined), scalar, ir.Constant(ir.IntType(32), 0)
         )
-        places = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
+        places = ir.Constant(
+            ir.VectorType(ir.IntType(32), self.lanes), [0] * self.lanes
+        )
         return self.builder.shuffle_vector(one, one, places)
 
     def _pointer(self, base: Value, index: Value) -> Value:
-        place = self.builder.gep(base, [self.builder.mul(index, _whole(LANES))])
+        place = self.builder.gep(base, [self.builder.mul(index, _whole(self.lanes))])
         return self.builder.bitcast(place, self.type.as_pointer())
 
     def load(self, base: Value, index: Value) -> Value:
@@ -102,7 +105,7 @@ class _Vectors:
         function = cgutils.get_or_insert_function(
             self.builder.module,
             ir.FunctionType(self.type, [self.type] * len(arguments)),
-            f"llvm.{name}.v{LANES}{_SUFFIX[self.kind]}",
+            f"llvm.{name}.v{self.lanes}{_SUFFIX[self.kind]}",
         )
         return self.builder.call(function, arguments)
 
@@ -235,10 +238,10 @@ def _exponential(v: _Vectors, x: Value) -> Value:
     series = v.constant(0.0)
     for k in reversed(range(e.n_terms)):
         series = v.fma(series, f, v.constant(1 / math.factorial(k)))
-    words = ir.VectorType(ir.IntType(e.word), LANES)
+    words = ir.VectorType(ir.IntType(e.word), v.lanes)
     bits = builder.bitcast(raised, words)
-    bits = builder.add(bits, ir.Constant(words, [e.bias] * LANES))
-    bits = builder.shl(bits, ir.Constant(words, [e.exponent] * LANES))
+    bits = builder.add(bits, ir.Constant(words, [e.bias] * v.lanes))
+    bits = builder.shl(bits, ir.Constant(words, [e.exponent] * v.lanes))
     return builder.fmul(series, builder.bitcast(bits, v.type))
 
 

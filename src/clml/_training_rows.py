@@ -119,10 +119,6 @@ class WideRows:
         some = left_out[rows]
         return rows[some], self.layout.logits(theta, X, np.flatnonzero(some))
 
-    def predicted(self, theta: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return the logits (n, K), each row's whatever the other rows are."""
-        return self.layout.steady_logits(theta, self.X)
-
 
 # Messages and logs show objects by their repr, and must not show rows.
 @dataclass(frozen=True, eq=False, repr=False)
@@ -157,10 +153,6 @@ class OwnRows:
         """Return the logits (rows, K) of one network; None is all rows."""
         parts = [self.forward(theta, X, None)[0] for X in _blocks(self.X, rows)]
         return np.concatenate(parts)
-
-    def predicted(self, theta: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return the logits (n, K) as the network computes them."""
-        return self.logits(theta)
 
     def forward(
         self, theta: NDArray[np.float32], X: Any, generator: np.random.Generator | None

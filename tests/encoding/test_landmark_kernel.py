@@ -121,6 +121,30 @@ def test_state():
         FittedKernel.from_state(state)
 
 
+def test_sparse_landmarks_are_kept_sparse():
+    X = sp.csr_matrix((rows(60, 12) > 0.8).astype(float))
+    fitted = GaussianKernel(n_landmarks=20).fit(X)
+    assert isinstance(fitted.landmarks, sp.csr_array)
+    state = fitted.state()
+    loaded = FittedKernel.from_state(state)
+    assert_array_equal(loaded.apply(X), fitted.apply(X))
+    dense = FittedKernel.from_state(state | {"landmarks": fitted.landmarks.toarray()})
+    assert_allclose(dense.apply(X), fitted.apply(X), atol=1e-5)
+    beyond, huge = fitted.landmarks.copy(), fitted.landmarks.copy()
+    beyond.indices[0] = 12
+    huge.data[0] = 1e30
+    for landmarks in (
+        beyond,
+        huge,
+        fitted.landmarks.tocsc(),
+        fitted.landmarks.astype(np.float64),
+        fitted.landmarks[:, :-1],
+        fitted.landmarks[:-1],
+    ):
+        with pytest.raises(ValueError, match="state"):
+            FittedKernel.from_state(state | {"landmarks": landmarks})
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

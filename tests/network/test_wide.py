@@ -40,17 +40,6 @@ def random_rows(kind="dense", seed=0):
     return sp.csr_array(X)
 
 
-@pytest.mark.parametrize("settings", SHAPES, ids=str)
-@pytest.mark.parametrize("kind", ["dense", "sparse"])
-def test_steady_logits_depend_on_their_row_alone(settings, kind):
-    layout, theta = random_layout(**settings)
-    X = random_rows(kind)
-    found = layout.steady_logits(theta, X)
-    np.testing.assert_allclose(found, layout.logits(theta, X), rtol=1e-5, atol=1e-6)
-    for rows in ([3], [11, 0, 4], list(range(7))):
-        np.testing.assert_array_equal(layout.steady_logits(theta, X[rows]), found[rows])
-
-
 @pytest.mark.parametrize("n_inputs, units", [(1, 512), (511, 512), (512, 256)])
 def test_default_widths(n_inputs, units):
     assert WideNetwork().build(n_inputs, 2).hidden == (units,)

@@ -3,6 +3,7 @@
 from ._base import Encoding
 from ._bins import Bins
 from ._fitted import FittedEncoding
+from ._hats import Hats
 from ._kinds import Code, ColumnKind
 from ._landmark_kernel import FittedKernel, GaussianKernel, LaplaceKernel
 from ._quantiles import Quantiles
@@ -20,6 +21,7 @@ __all__ = [
     "FittedEncoding",
     "FittedKernel",
     "GaussianKernel",
+    "Hats",
     "LaplaceKernel",
     "Quantiles",
     "Robust",

@@ -93,6 +93,13 @@ class FittedEncoding:
     levels: NDArray[np.float64]
     neutral: NDArray[np.float64]
 
+    def encodes_as(self, other: FittedEncoding) -> bool:
+        """Tell whether another encoding makes the same of all rows."""
+        mine, others = self.state(), other.state()
+        if not (self.code == Code.CLIPPED).any():
+            del mine["limit"]  # which bounds nothing
+        return all(np.array_equal(mine[name], others[name]) for name in mine)
+
     @property
     def n_inputs(self) -> int:
         """Return the number of columns of X."""

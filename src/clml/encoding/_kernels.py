@@ -58,12 +58,24 @@ def _bounded(x):  # type: ignore[no-untyped-def]
 
 
 @compiled(inline=True)
+def _standard(x, shift, scale):  # type: ignore[no-untyped-def]
+    return _bounded((x * 0.5 - shift * 0.5) / (scale * 0.5))
+
+
+@compiled(inline=True)
+def _on_table(x, low, high, a, b):  # type: ignore[no-untyped-def]
+    """Interpolate between two knots of levels a and b, which go on for ever."""
+    if x <= low:
+        return a
+    if x >= high:
+        return b
+    # Rounding must not lead past the next level.
+    return min(a + (b - a) * _between(x, low, high), b)
+
+
+@compiled(inline=True)
 def _level(x, knots, levels, start, stop):  # type: ignore[no-untyped-def]
     """Interpolate in the table from start to stop; its ends go on for ever."""
-    if x <= knots[start]:
-        return levels[start]
-    if x >= knots[stop - 1]:
-        return levels[stop - 1]
     low, high = start, stop - 1
     while high - low > 1:
         middle = (low + high) // 2
@@ -71,9 +83,32 @@ def _level(x, knots, levels, start, stop):  # type: ignore[no-untyped-def]
             low = middle
         else:
             high = middle
-    a, b = levels[low], levels[high]
-    # Rounding must not lead past the next level.
-    return min(a + (b - a) * _between(x, knots[low], knots[high]), b)
+    return _on_table(x, knots[low], knots[high], levels[low], levels[high])
+
+
+@compiled
+def _set_levels(x, knots, levels, start, stop, low):  # type: ignore[no-untyped-def]
+    """Set each of some values to its level, as :func:`_level` does; ``low`` is memory.
+
+    All values take a step of bisection before any takes the next: none waits for
+    another, nor for a branch that was foreseen wrongly.
+    """
+    knots, levels = knots[start:stop], levels[start:stop]
+    # Unsigned: an index that may be negative is a branch.
+    last = np.uint64(stop - start - 2)
+    step = np.uint64(1)
+    while step < last:
+        step *= np.uint64(2)
+    low[:] = 0
+    while step > 0:
+        for i in range(x.size):
+            further = min(low[i] + step, last)
+            low[i] = further if x[i] >= knots[further] else low[i]
+        step //= np.uint64(2)
+    for i in range(x.size):
+        k = low[i]
+        high = k + np.uint64(1)
+        x[i] = _on_table(x[i], knots[k], knots[high], levels[k], levels[high])
 
 
 @compiled(inline=True)
@@ -83,7 +118,7 @@ def _number(x, code, shift, scale, limit, knots, levels, start, stop):  # type: 
         return _bounded(x)
     if code == _LEVELS:
         return _level(x, knots, levels, start, stop)
-    u = _bounded((x * 0.5 - shift * 0.5) / (scale * 0.5))
+    u = _standard(x, shift, scale)
     if code == _CLIPPED:
         u = u / np.sqrt(1.0 + (u / limit) * (u / limit))
     return u
@@ -103,10 +138,15 @@ def encode_dense(X, tables, out):  # type: ignore[no-untyped-def]
     """Encode float64 rows into ``out``; return a column with infinity, or -1."""
     code, missing, shift, scale, limit, offsets, knots, levels = tables[:8]
     neutral, place, zero = tables[8:]
+    values, low = np.empty(X.shape[0]), np.empty(X.shape[0], np.uint64)
     for j in range(code.size):
         kind, start, stop = code[j], offsets[j], offsets[j + 1]
         has_number = kind != _NONE and kind != _RAMPS
         has_ramps = kind == _RAMPS or kind == _STANDARD_AND_RAMPS
+        if kind == _LEVELS:
+            for i in range(X.shape[0]):
+                values[i] = neutral[j] if np.isnan(X[i, j]) else X[i, j]
+            _set_levels(values, knots, levels, start, stop, low)
         for i in range(X.shape[0]):
             x = X[i, j]
             if np.isinf(x):
@@ -120,9 +160,12 @@ def encode_dense(X, tables, out):  # type: ignore[no-untyped-def]
             if np.isnan(x):
                 x = neutral[j]
             if has_number:
-                number = _number(
-                    x, kind, shift[j], scale[j], limit, knots, levels, start, stop
-                )
+                if kind == _LEVELS:
+                    number = values[i]
+                else:
+                    number = _number(
+                        x, kind, shift[j], scale[j], limit, knots, levels, start, stop
+                    )
                 out[i, at] = number - zero[at]
                 at += 1
             if has_ramps:

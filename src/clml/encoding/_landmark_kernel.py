@@ -11,11 +11,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .._compiled import compiled
-from .._rowwise import rowwise_product
+from .._csr_format import check_csr_parts
+from .._rowwise import Packed
 from ._base import Encoding, NumberCodes, check_count, check_range
 from ._fitted import FittedEncoding
 from ._kernels import LARGEST
+from ._landmarks import Landmarks
 from ._matrix import as_matrix, as_weight
 from ._robust import Robust
 from ._state import read_array, read_number, require
@@ -27,9 +28,7 @@ _LENGTH = 16.0
 # Directions in which landmarks differ by less, beside the largest, are rounding.
 _LEAST_SHARE = 1e-6
 # Rows that are compared with the landmarks at a time.
-_BLOCK = 2048
-# Of these, rows that are compared with a landmark while it is in the nearest cache.
-_ROWS_IN_CACHE = 8
+_BLOCK = 256
 # Added to the kernel of landmarks where they are explained by each other.
 _RIDGE = 0.01
 # What γ may be: beyond, all rows are equal, or all are infinitely far apart.
@@ -99,13 +98,12 @@ class LandmarkKernel(Encoding):
             used = np.sort(generator.permutation(used)[: self.n_landmarks])
         landmarks = columns.apply(X[used])
         if sp.issparse(landmarks):
-            landmarks = landmarks.toarray()
-        exact, lengths = _with_lengths(landmarks)
-        if self.norm == 1:
-            distances = _absolute_distances(landmarks, exact)
-        else:
-            distances = _squared_distances(landmarks, exact, lengths)
+            landmarks = sp.csr_array(landmarks)
+        beside = Landmarks(landmarks, self.norm)
+        distances = beside.distances(landmarks)
+        if self.norm == 2:
             # Rows that are the same differ by rounding, which is no distance.
+            lengths = beside.lengths
             distances[distances <= _ROUNDING * (lengths[:, None] + lengths)] = 0.0
         apart = distances[distances > 0]
         gamma = float(self.width / np.median(apart)) if apart.size else 1.0
@@ -254,8 +252,8 @@ class FittedKernel:
     Attributes
     ----------
     columns : FittedEncoding
-    landmarks : float32 array (m, d)
-        Encoded rows.
+    landmarks : float32 array or CSR matrix (m, d)
+        Encoded rows, sparse where those that were fitted are.
     gamma : float
     projection : float32 array (m, r)
         What the kernel between a row and the landmarks is multiplied by.
@@ -279,7 +277,7 @@ class FittedKernel:
     """
 
     columns: FittedEncoding
-    landmarks: NDArray[np.float32]
+    landmarks: Any
     gamma: float
     projection: NDArray[np.float32]
     norm: int
@@ -301,33 +299,35 @@ class FittedKernel:
         return self.columns.centred
 
     @cached_property
-    def _exact(self) -> tuple[NDArray[np.float64], ...]:
-        """Landmarks, their squared lengths and the projection, in float64.
+    def _beside(self) -> Landmarks:
+        return Landmarks(self.landmarks, self.norm)
 
-        Where landmarks hardly differ, rounding would be multiplied by thousands.
-        """
-        return (
-            *_with_lengths(self.landmarks),
-            self.projection.astype(np.float64),
-        )
+    @cached_property
+    def _projection(self) -> Packed:
+        return Packed(self.projection.astype(np.float64))
 
     def __getstate__(self) -> dict[str, Any]:
         # Twice the rest, and computed again in no time.
-        return {k: v for k, v in self.__dict__.items() if k != "_exact"}
+        computed = {"_beside", "_projection"}
+        return {k: v for k, v in self.__dict__.items() if k not in computed}
+
+    def near(self, encoded: Any) -> NDArray[np.float64]:
+        """Return the kernel (n, m) between rows that are encoded and landmarks.
+
+        Parameters
+        ----------
+        encoded : float32 array or CSR matrix (n, d)
+            As ``columns`` encodes them.
+        """
+        return self._beside.near(encoded, self.gamma)
 
     def apply(self, X: Any) -> NDArray[np.float32]:
         """Return the features (n, n_columns) of rows, dense or sparse."""
         encoded = self.columns.apply(X)
         features = np.empty((encoded.shape[0], self.n_columns), dtype=np.float32)
-        landmarks, lengths, projection = self._exact
         for a in range(0, len(features), _BLOCK):
-            some = encoded[a : a + _BLOCK]
-            if self.norm == 1:
-                distances = _absolute_distances(some, landmarks)
-            else:
-                distances = _squared_distances(some, landmarks, lengths)
-            near = np.exp(-self.gamma * distances)
-            features[a : a + _BLOCK] = rowwise_product(near, projection)
+            near = self.near(encoded[a : a + _BLOCK])
+            features[a : a + _BLOCK] = self._projection.product(near)
         return features
 
     def of_strangers(
@@ -355,10 +355,7 @@ class FittedKernel:
         if self.origin is None or X.shape[0] <= self.origin.rows.max(initial=-1):
             return None
         rows = self.origin.rows
-        encoded = self.columns.apply(X[rows])
-        if sp.issparse(encoded):
-            encoded = encoded.toarray()
-        if not np.array_equal(encoded, self.landmarks):
+        if not _same(self.columns.apply(X[rows]), self.landmarks):
             return None
         own = self.origin.novelty.astype(np.float32)[:, None] * self.projection
         return rows, features[rows] - own
@@ -391,16 +388,17 @@ class FittedKernel:
                 f"The state holds what no kernel features have: {unknown[0]!r:.40}."
             )
         columns = FittedEncoding.from_state(state.get("columns", {}))
-        landmarks = _read_matrix(state, "landmarks")
+        landmarks = _read_landmarks(state)
         projection = _read_matrix(state, "projection")
         fits = landmarks.shape[1] == columns.n_columns
         require(fits, "landmarks", f"have {columns.n_columns} columns")
-        bounded = np.abs(landmarks).max(initial=0) <= LARGEST
+        entries = landmarks.data if sp.issparse(landmarks) else landmarks
+        bounded = np.abs(entries).max(initial=0) <= LARGEST
         require(bounded, "landmarks", f"hold numbers up to {LARGEST:g}")
         most = 2 * _LENGTH / _LEAST_SHARE**0.5
         bounded = np.abs(projection).max(initial=0) <= most
         require(bounded, "projection", f"hold numbers up to {most:g}")
-        rows = len(landmarks)
+        rows = landmarks.shape[0]
         require(len(projection) == rows, "projection", f"have {rows} rows")
         gamma = read_number(state, "gamma", *_GAMMAS)
         norm: Any = state.get("norm")
@@ -415,50 +413,22 @@ def _read_matrix(state: Mapping[str, Any], name: str) -> NDArray[np.float32]:
     return flat.reshape(array.shape)
 
 
-def _with_lengths(
-    landmarks: NDArray[np.float32],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return landmarks in float64, and their squared lengths (m,)."""
-    exact = landmarks.astype(np.float64)
-    return exact, np.einsum("ij,ij->i", exact, exact)
+def _read_landmarks(state: Mapping[str, Any]) -> Any:
+    found: Any = state.get("landmarks")
+    if not sp.issparse(found):
+        return _read_matrix(state, "landmarks")
+    require(found.format == "csr" and found.ndim == 2, "landmarks", "be CSR rows")
+    try:
+        check_csr_parts(found.data, found.indices, found.indptr, found.shape)
+    except ValueError as error:
+        raise ValueError(f"The state's 'landmarks' are not sound: {error}.") from None
+    read_array({"landmarks": found.data}, "landmarks", np.float32)
+    return found.copy()
 
 
-def _squared_distances(
-    rows: Any, landmarks: NDArray[np.float64], lengths: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return ‖x − c‖² (n, m), not negative."""
-    exact = rows.astype(np.float64)
+def _same(rows: Any, others: Any) -> bool:
+    if sp.issparse(rows) != sp.issparse(others) or rows.shape != others.shape:
+        return False
     if sp.issparse(rows):
-        own = np.asarray(exact.multiply(exact).sum(axis=1)).reshape(-1)
-        products = np.asarray(exact @ landmarks.T)
-    else:
-        own = np.einsum("ij,ij->i", exact, exact)
-        products = rowwise_product(exact, landmarks.T)
-    return np.maximum(own[:, None] + lengths - 2 * products, 0.0)
-
-
-@compiled(reorder=True)
-def _sum_absolute(x, y):  # type: ignore[no-untyped-def]
-    total = 0.0
-    for k in range(x.shape[0]):
-        total += abs(x[k] - y[k])
-    return total
-
-
-@compiled
-def _fill_absolute(rows, landmarks, out):  # type: ignore[no-untyped-def]
-    for first in range(0, rows.shape[0], _ROWS_IN_CACHE):
-        last = min(first + _ROWS_IN_CACHE, rows.shape[0])
-        for j in range(landmarks.shape[0]):
-            for i in range(first, last):
-                out[i, j] = _sum_absolute(rows[i], landmarks[j])
-
-
-def _absolute_distances(
-    rows: Any, landmarks: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return Σ|x − c| (n, m), each row's whatever the other rows are."""
-    dense = rows.toarray() if sp.issparse(rows) else rows
-    out = np.empty((dense.shape[0], len(landmarks)))
-    _fill_absolute(np.ascontiguousarray(dense, dtype=np.float64), landmarks, out)
-    return out
+        return bool((rows != others).nnz == 0)
+    return np.array_equal(rows, others)

@@ -19,7 +19,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .._csr_format import check_csr_parts
-from .._rowwise import rowwise_product
 from .._value import Value
 from ._wide_kernels import RELU, TANH, backward, forward
 
@@ -208,34 +207,6 @@ class WideLayout:
             found[a : a + _BLOCK] = some.forward(theta, chosen[a : a + _BLOCK])
         return found
 
-    def steady_logits(self, theta: NDArray[np.float32], X: Any) -> NDArray[np.float32]:
-        """Return the logits (n, K) of rows, each whatever the other rows are.
-
-        Those of :meth:`logits`, which is quicker, are rounded differently in batches
-        of other sizes.
-
-        Parameters
-        ----------
-        theta : float32 array (n,)
-        X : float32 array or CSR matrix (n, D)
-        """
-        found = np.empty((X.shape[0], self.n_labels), dtype=np.float32)
-        named = self.views(theta)
-        for a in range(0, len(found), _BLOCK):
-            inputs = before = X[a : a + _BLOCK]
-            for i in range(1, len(self.hidden) + 1):
-                before = _times(before, named[f"W{i}"]) + named[f"b{i}"]
-                if self.activation == "relu":
-                    np.maximum(before, 0, out=before)
-                else:
-                    np.tanh(before, out=before)
-            last = len(self.hidden) + 1
-            logits = _times(before, named[f"W{last}"]) + named[f"b{last}"]
-            if self.linear_path:
-                logits += _times(inputs, named["linear"])
-            found[a : a + _BLOCK] = logits
-        return found
-
     def forward(
         self,
         theta: NDArray[np.float32],
@@ -263,13 +234,6 @@ class WideLayout:
     ) -> NDArray[np.float32]:
         """Return the derivative (n,) of the sum of slope · logits in theta."""
         return memory.backward(slope)
-
-
-def _times(X: Any, matrix: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the product with rows, dense or sparse, that depend on nothing else."""
-    if sp.issparse(X):
-        return np.asarray(X @ matrix)
-    return rowwise_product(X, matrix)
 
 
 class WidePass:

@@ -110,7 +110,8 @@ def _check_ensemble(estimator: Any, lengths: dict[str, int]) -> int:
         array = find(estimator, name)
         check_array(name, array, "f", shape, lengths)
         check_finite(name, array)
-    check_positive("member_scale_", estimator.member_scale_)
+    scale = estimator.member_scale_
+    require(bool((scale >= 0).all()), "member_scale_ is negative")
     for name in ("shrinkage_", "shift_"):
         find_number(estimator, name)
     return candidate

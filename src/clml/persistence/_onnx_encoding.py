@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..encoding import FittedEncoding, FittedKernel
@@ -67,7 +68,9 @@ class EncodingNodes:
         graph = self._graph
         rows, order = self._columns(encoding.columns)
         rows = graph.cast(rows, np.float64)
-        landmarks = encoding.landmarks[:, order].astype(np.float64)
+        found = encoding.landmarks
+        dense = found.toarray() if sp.issparse(found) else found
+        landmarks = dense[:, order].astype(np.float64)
         suffix = f"of_encoding_{self._n_encodings}"
 
         def constant(name: str, value: NDArray) -> str:

@@ -7,6 +7,7 @@ them is the members' sum. Scales, map, mean and temperature are in the last weig
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -71,8 +72,9 @@ def bytes_of_ensemble(ensemble: Ensemble, dtype: str) -> int:
 
 def _bytes_of_encoding(encoding: FittedEncoding | FittedKernel) -> int:
     if isinstance(encoding, FittedKernel):
-        # Both are float64 in a graph.
-        own = 2 * (encoding.landmarks.nbytes + encoding.projection.nbytes)
+        # Both are float64 in a graph, and dense.
+        numbers = math.prod(encoding.landmarks.shape) + encoding.projection.size
+        own = np.dtype(np.float64).itemsize * numbers
         return own + _bytes_of_encoding(encoding.columns)
     # Each number is used twice at most: as an end of a ramp, and of the next one.
     return sum(2 * a.nbytes for a in encoding.tables if isinstance(a, np.ndarray))
