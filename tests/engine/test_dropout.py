@@ -26,7 +26,7 @@ def expected(key, layer, threshold, shape):
 def test_equals_the_kernels(rows, hidden, threshold):
     keys = keys_of(3, 2)
     masks = DropoutMasks(hidden, rows, threshold, "cpu")
-    for step, layers in enumerate(masks.of(keys)):
+    for step, layers in enumerate(masks.of(masks.starts(keys))):
         assert len(layers) == len(hidden)
         for layer, kept in enumerate(layers):
             for member in range(2):
@@ -39,24 +39,24 @@ def test_equals_the_kernels(rows, hidden, threshold):
 
 def test_rows_that_are_padded_change_nothing():
     """A batch with a row less is the front of a longer one."""
-    (longer,), (shorter,) = (
-        next(DropoutMasks((9,), rows, 2**15, "cpu").of(keys_of(1, 3)))
-        for rows in (6, 5)
-    )
+    both = [DropoutMasks((9,), rows, 2**15, "cpu") for rows in (6, 5)]
+    (longer,), (shorter,) = (next(m.of(m.starts(keys_of(1, 3)))) for m in both)
     np.testing.assert_array_equal(longer[:, :5].numpy(), shorter.numpy())
 
 
 def test_the_same_whatever_is_decided_at_once(monkeypatch):
     keys = keys_of(5, 2)
     masks = DropoutMasks((6, 5), 4, 2**15, "cpu")
-    together = [[kept.clone() for kept in layers] for layers in masks.of(keys)]
+    together = [
+        [kept.clone() for kept in layers] for layers in masks.of(masks.starts(keys))
+    ]
     monkeypatch.setattr(_dropout, "_MOST_UNITS", 1)
-    for one, other in zip(masks.of(keys), together, strict=True):
+    for one, other in zip(masks.of(starts), together, strict=True):
         for kept, known in zip(one, other, strict=True):
             np.testing.assert_array_equal(kept.numpy(), known.numpy())
 
 
 def test_the_share_that_is_dropped():
     masks = DropoutMasks((512,), 256, round(0.3 * 2**16), "cpu")
-    ((kept,),) = masks.of(keys_of(1, 1))
+    ((kept,),) = masks.of(masks.starts(keys_of(1, 1)))
     assert abs(kept.float().mean().item() - 0.7) < 0.005

@@ -37,7 +37,8 @@ def test_equals_the_compiled_passes(layout):
     dropped = round(layout.dropout * 2**16)
     kept, scale = [], 2**16 / (2**16 - dropped)
     if dropped:
-        (kept,) = DropoutMasks(layout.hidden, 9, dropped, "cpu").of(keys)
+        masks = DropoutMasks(layout.hidden, 9, dropped, "cpu")
+        (kept,) = masks.of(masks.starts(keys))
     weights = WideWeights.of(torch.tensor(thetas), layout)
     gradient = torch.full(thetas.shape, torch.nan)
     x = torch.tensor(X[rows])

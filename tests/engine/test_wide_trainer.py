@@ -13,6 +13,7 @@ from clml.engine import (
     MemberRows,
     WideGroup,
     WideTrainer,
+    _wide_trainer,
     wide_logits,
 )
 from clml.losses import LossSet, RowTargets, get_loss, get_losses, list_losses
@@ -220,3 +221,40 @@ def test_no_memory_for_the_networks(monkeypatch):
         with pytest.raises(MemoryError, match=r"networks must fit .* got 5 members"):
             trainer.climbed(state, steps_of())
     assert trainer.climbed(state, steps_of())[0].begun
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+@pytest.mark.parametrize("is_sparse", [False, True])
+@pytest.mark.parametrize("losses", [DEFAULT, ALL])
+def test_recorded_steps_are_those_taken_one_by_one(is_sparse, losses, monkeypatch):
+    device = torch.device("cuda")
+    steps = steps_of(n_steps=14)
+    states = []
+    for recorded in (True, False):
+        if not recorded:
+            monkeypatch.setattr(_wide_trainer, "_WORTH_RECORDING", 99)
+        trainer, state = built(losses, is_sparse, device=device)
+        for _ in range(3):
+            state, columns, _ = trainer.climbed(state, steps)
+        assert bool(trainer._graphs) == recorded
+        if recorded:
+            assert None not in trainer._graphs.values()
+        states.append([tensor.cpu().numpy() for tensor in state.tensors] + [columns])
+    assert_close(*states)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+def test_what_cannot_be_recorded_is_trained_all_the_same(monkeypatch, caplog):
+    def fails(*given):
+        raise torch.OutOfMemoryError("no room for a graph")
+
+    device, steps = torch.device("cuda"), steps_of(n_steps=14)
+    trainer, state = built(device=device)
+    known, _, _ = trainer.climbed(state, steps)
+    monkeypatch.setattr(_wide_trainer, "_Recorded", fails)
+    trainer, state = built(device=device)
+    with caplog.at_level("INFO", "clml"):
+        found, _, _ = trainer.climbed(state, steps)
+    assert "not recorded" in caplog.text
+    for one, other in zip(found.tensors, known.tensors, strict=True):
+        np.testing.assert_allclose(one.cpu(), other.cpu(), rtol=1e-4, atol=1e-5)

@@ -70,7 +70,7 @@ class DropoutMasks:
     >>> from clml.engine._dropout import DropoutMasks
     >>> masks = DropoutMasks((4,), most_rows=2, threshold=2**15, device="cpu")
     >>> keys = np.array([[1, 2, 3]], dtype=np.uint64)  # of one step, three members
-    >>> ((kept,),) = masks.of(keys)
+    >>> ((kept,),) = masks.of(masks.starts(keys))
     >>> kept.shape  # members, rows, units
     torch.Size([3, 2, 4])
     """
@@ -93,8 +93,8 @@ class DropoutMasks:
         shifts = np.arange(PER_WORD, dtype=np.int64) * int(BITS)
         self._shifts = torch.as_tensor(shifts, device=device)
 
-    def of(self, keys: NDArray[np.uint64]) -> Iterator[list[Tensor]]:
-        """Yield the units that are kept, bool (members, rows, units), layer by layer.
+    def starts(self, keys: NDArray[np.uint64]) -> Tensor:
+        """Return what keys come to for each layer, (steps, members, layers).
 
         Parameters
         ----------
@@ -102,11 +102,19 @@ class DropoutMasks:
         """
         layers = np.arange(1, len(self._shapes) + 1, dtype=np.uint64)
         starts = _mixed_on_host(keys[..., None] + layers * STEP).view(np.int64)
-        there = import_torch().as_tensor(starts, device=self._offsets.device)
-        n_units = PER_WORD * len(self._offsets) * keys.shape[1]
+        return import_torch().as_tensor(starts, device=self._offsets.device)
+
+    def of(self, starts: Tensor) -> Iterator[list[Tensor]]:
+        """Yield the units that are kept, bool (members, rows, units), layer by layer.
+
+        Parameters
+        ----------
+        starts : int64 tensor (steps, members, layers)
+        """
+        n_units = PER_WORD * len(self._offsets) * starts.shape[1]
         at_once = max(1, _MOST_UNITS // n_units)
-        for first in range(0, len(keys), at_once):
-            yield from self._some(there[first : first + at_once])
+        for first in range(0, len(starts), at_once):
+            yield from self._some(starts[first : first + at_once])
 
     def _some(self, starts: Tensor) -> Iterator[list[Tensor]]:
         words = _mixed(starts[..., self._layer] + self._offsets)

@@ -9,6 +9,7 @@ the device; what an epoch needs of the host is sent before it.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from ..network._wide import _DROPOUT_STEPS
 from ._batch_sums import batch_sums
 from ._dropout import DropoutMasks
 from ._full_precision import full_precision
-from ._member_prices import member_prices
+from ._member_prices import known_on_device, member_prices
 from ._member_rows import LabelBatch, MemberLabels, MemberRows, told_if_too_large
 from ._smooth_rows import Prices, smoothed_gradient
 from ._step_rows import StepRows
@@ -35,6 +36,10 @@ from ._wide_batches import WideWeights, backward, forward
 if TYPE_CHECKING:
     from torch import Tensor
 
+_logger = logging.getLogger("clml")
+
+# Prices of an epoch from which on its steps are recorded: that takes some time.
+_WORTH_RECORDING = 2
 # Rows of a block where nothing is trained, and bytes of its inputs at most.
 _BLOCK, _BLOCK_BYTES = 16_384, 128 << 20
 # The order of ``GroupState``.
@@ -105,6 +110,11 @@ class WideState:
         for group in self.groups:
             yield from group.tensors
         yield from (self.columns, self.labels)
+
+    def take(self, other: WideState) -> None:
+        """Overwrite these members with others, of the same shapes."""
+        for into, what in zip(self.tensors, other.tensors, strict=True):
+            into.copy_(what)
 
     def empty_like(self) -> WideState:
         """Return room for members after an epoch."""
@@ -220,13 +230,14 @@ class WideTrainer:
         self._groups = tuple(groups)
         self._layout = groups[0].layout
         self._labels = labels
-        self._loss_set, self._smoothing = loss_set, smoothing
+        self.loss_set, self._smoothing = loss_set, smoothing
         self._device = device
         self._memory = memory_mb * 2**20
         share = self._layout.dropout
         dropped = min(round(share * _DROPOUT_STEPS), _DROPOUT_STEPS - 1)
         self._dropped = dropped if self._layout.hidden else 0
         self._scale = float(np.float32(_DROPOUT_STEPS / (_DROPOUT_STEPS - dropped)))
+        self._graphs: dict[Any, _Recorded | None] = {}
         self._at_once = Portion("members", exact=False, release=self._release)
 
     @property
@@ -254,7 +265,7 @@ class WideTrainer:
             states = tuple(
                 GroupState(*(new(group[name]) for name in _WEIGHTS)) for group in groups
             )
-        empty = self._loss_set.new_totals(sum(len(state.theta) for state in states))
+        empty = self.loss_set.new_totals(sum(len(state.theta) for state in states))
         begun = columns is not None
         sums = (columns if begun else empty.columns, labels if begun else empty.labels)
         return WideState(begun, states, *(new(array) for array in sums))
@@ -289,58 +300,81 @@ class WideTrainer:
         self, before: WideState, now: WideState, steps: EpochSteps, where: slice
     ) -> tuple[Tensor, Tensor]:
         """Train some members for an epoch, from one state into another."""
-        torch = import_torch()
-        for into, what in zip(now.tensors, before.tensors, strict=True):
-            into.copy_(what)
-        batches = _Batches(steps, where, self._labels, self._device)
-        nets = self._networks(now, batches)
-        kept: Iterator[list[Tensor]] = iter(())
-        if self._dropped:
-            most = steps.rows.shape[2]
-            masks = DropoutMasks(self._layout.hidden, most, self._dropped, self._device)
-            kept = masks.of(steps.keys[:, where])
-        columns, labels = torch.zeros_like(now.columns), torch.zeros_like(now.labels)
-        prices: Prices | None = None
-        for step in range(steps.n_steps):
-            layers = next(kept, [])
-            found = [net.forward(step, layers) for net in nets]
-            logits = torch.cat(found) if len(found) > 1 else found[0]
-            rows = StepRows(logits, batches.labels(step), self._memory)
-            sums = batch_sums(rows, self._loss_set)
-            columns += sums[0]
-            labels += sums[1]
-            means = _per_row(sums, rows.labels)
-            if step == 0 and not before.begun:
-                _blend(now, means, 1.0)
-            if step % steps.price_every == 0:
-                prices = member_prices(self._loss_set, now.columns, now.labels)
-            assert prices is not None
-            credit = self._credit(rows, prices, steps.cross_entropy)
-            _blend(now, means, 1 - steps.kept_sums)
-            credit /= batches.n_rows[step]
-            rates = batches.rates(step)
-            for net in nets:
-                net.backward(credit)
-                net.update(rates, steps)
-        return columns, labels
+        batches = _Batches.of(steps, where, self._masks(steps), self._device)
+        recorded = self._recorded(before, batches, steps, where)
+        some = recorded or self._some(now, steps, where)
+        some.state.take(before)
+        for seen in some.seen:
+            seen.zero_()
+        for first in range(0, steps.n_steps, steps.price_every):
+            part = batches.part(first, first + steps.price_every)
+            begins = first == 0 and not before.begun
+            if recorded is None or begins or part.n_steps < steps.price_every:
+                some.train(part, begins=begins)
+            else:
+                recorded.replay(part)
+        if recorded is not None:
+            now.take(some.state)
+        columns, labels = some.seen
+        return columns.clone(), labels.clone()
 
-    def _networks(self, now: WideState, batches: _Batches) -> list[_Networks]:
-        """Return the networks of each group that has some of the members."""
-        found, first = [], 0
-        for group, state in zip(self._groups, now.groups, strict=True):
-            n = len(state.theta)
+    def _masks(self, steps: EpochSteps) -> DropoutMasks | None:
+        if not self._dropped:
+            return None
+        most = steps.rows.shape[2]
+        return DropoutMasks(self._layout.hidden, most, self._dropped, self._device)
+
+    def _some(self, state: WideState, steps: EpochSteps, where: slice) -> _Some:
+        """Return some members as an epoch trains them."""
+        nets, first = [], 0
+        for group, own_state in zip(self._groups, state.groups, strict=True):
+            n = len(own_state.theta)
             if n:
                 own = slice(first, first + n)
-                found.append(_Networks(group, state, own, batches, self._scale))
+                chosen = steps.rows[:, where][:, own]
+                longest = _most_entries(group.rows, chosen)
+                nets.append(_Networks(group, own_state, own, longest, self._scale))
             first += n
-        return found
+        return _Some(self, state, nets, steps, self._masks(steps))
 
-    def _credit(self, rows: StepRows, prices: Prices, cross_entropy: bool) -> Tensor:
+    def _recorded(
+        self, before: WideState, batches: _Batches, steps: EpochSteps, where: slice
+    ) -> _Recorded | None:
+        """Return steps of some members as a graph of the device, if it has such.
+
+        A step is some hundred small operations, and to ask for them one by one takes
+        longer than they do.
+        """
+        if self._device.type != "cuda" or not all(
+            known_on_device(loss) for loss in self.loss_set.losses
+        ):
+            return None
+        if steps.n_steps < _WORTH_RECORDING * steps.price_every:
+            return None
+        chosen = steps.rows[:, where]
+        longest = (_most_entries(group.rows, chosen) for group in self._groups)
+        shape = (where.start, where.stop, steps.rows.shape[2], *longest)
+        key = (shape, steps.cross_entropy)
+        if key not in self._graphs:
+            try:
+                some = self._some(before.empty_like(), steps, where)
+                part = batches.part(0, steps.price_every)
+                self._graphs[key] = _Recorded(some, before, part)
+            except RuntimeError as error:  # for want of memory, say
+                _logger.info("Steps are not recorded on %s: %s", self._device, error)
+                self._graphs[key] = None
+        return self._graphs[key]
+
+    def step_rows(self, logits: Tensor, rows: Tensor, weight: Tensor) -> StepRows:
+        """Return the logits of a step with the labels of its rows."""
+        return StepRows(logits, self._labels.batch(rows, weight), self._memory)
+
+    def credit(self, rows: StepRows, prices: Prices, cross_entropy: bool) -> Tensor:
         """Return what each output of each row is worth."""
         if cross_entropy:
             weight = rows.labels.weight.float()[..., None]
             return weight * (rows.truth - rows.given.sigmoid())
-        return smoothed_gradient(rows, self._smoothing, prices, self._loss_set)
+        return smoothed_gradient(rows, self._smoothing, prices, self.loss_set)
 
     def _told_if_too_large(self) -> Any:
         n, size = sum(self.n_members), max(g.layout.size for g in self._groups)
@@ -348,61 +382,225 @@ class WideTrainer:
         return told_if_too_large("networks", what, self._device)
 
     def _release(self) -> None:
+        self._graphs = {}
         if self._device.type == "cuda":
             import_torch().cuda.empty_cache()
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class _Batches:
-    """The batches of some members: what an epoch needs of the host, sent at once."""
+    """The batches of some members, step by step: what steps need of the host.
+
+    Attributes
+    ----------
+    rows : int64 tensor (steps, members, most rows)
+    weight : float64 tensor of the same shape
+    n_rows : float32 tensor (steps, members, 1, 1)
+    rates : float32 tensor (steps, 4, members, 1)
+    starts : int64 tensor (steps, members, layers)
+        Of ``DropoutMasks``; no layers where nothing is dropped.
+    """
+
+    rows: Tensor
+    weight: Tensor
+    n_rows: Tensor
+    rates: Tensor
+    starts: Tensor
+
+    @classmethod
+    def of(
+        cls, steps: EpochSteps, where: slice, masks: DropoutMasks | None, device: Any
+    ) -> _Batches:
+        """Send those of an epoch, all at once."""
+        torch = import_torch()
+        chosen = steps.rows[:, where]
+        counts = (chosen >= 0).sum(axis=2, dtype=np.float32)
+        rates = steps.rates[..., where].astype(np.float32)
+        rows = torch.as_tensor(np.maximum(chosen, 0), device=device)
+        starts = rows.new_empty((*rows.shape[:2], 0))
+        if masks is not None:
+            starts = masks.starts(steps.keys[:, where])
+        return cls(
+            rows,
+            torch.as_tensor(steps.weight[:, where].copy(), device=device),
+            torch.as_tensor(counts, device=device)[..., None, None],
+            torch.as_tensor(rates, device=device).transpose(0, 1)[..., None],
+            starts,
+        )
+
+    @property
+    def n_steps(self) -> int:
+        """How many steps there are."""
+        return len(self.rows)
+
+    def part(self, start: int, stop: int) -> _Batches:
+        """Return those of some steps."""
+        return _Batches(*(part[start:stop] for part in self._tensors))
+
+    def copy(self) -> _Batches:
+        """Return the same in a place of their own."""
+        return _Batches(*(part.clone() for part in self._tensors))
+
+    def take(self, other: _Batches) -> None:
+        """Overwrite these with others of the same shapes."""
+        for into, what in zip(self._tensors, other._tensors, strict=True):
+            into.copy_(what)
+
+    @property
+    def _tensors(self) -> tuple[Tensor, ...]:
+        return self.rows, self.weight, self.n_rows, self.rates, self.starts
+
+
+class _Some:
+    """Some members with their state, which steps change.
+
+    Parameters
+    ----------
+    trainer : WideTrainer
+    state : WideState
+        Overwritten.
+    nets : sequence of _Networks
+        On that state.
+    steps : EpochSteps
+        Of an epoch of these members; what differs from epoch to epoch is not used.
+    masks : DropoutMasks or None
+
+    Attributes
+    ----------
+    seen : tuple of float64 tensors
+        Sums of the statistics of all rows on the way.
+    """
 
     def __init__(
-        self, steps: EpochSteps, where: slice, labels: MemberLabels, device: Any
+        self,
+        trainer: WideTrainer,
+        state: WideState,
+        nets: Sequence[_Networks],
+        steps: EpochSteps,
+        masks: DropoutMasks | None,
     ):
         torch = import_torch()
-        self.chosen = steps.rows[:, where]
-        self.rows = torch.as_tensor(np.maximum(self.chosen, 0), device=device)
-        self._labels = labels
-        self._weight = torch.as_tensor(steps.weight[:, where].copy(), device=device)
-        counts = (self.chosen >= 0).sum(axis=2, dtype=np.float32)
-        self.n_rows = torch.as_tensor(counts, device=device)[..., None, None]
-        rates = steps.rates[..., where].astype(np.float32)
-        self._rates = torch.as_tensor(rates, device=device)
+        self._trainer, self.state, self._nets = trainer, state, nets
+        self._epoch, self._masks = steps, masks
+        self.seen = torch.zeros_like(state.columns), torch.zeros_like(state.labels)
 
-    def labels(self, step: int) -> LabelBatch:
-        """Return labels and weights of the rows of a step."""
-        return self._labels.batch(self.rows[step], self._weight[step])
+    def train(self, batches: _Batches, *, begins: bool) -> None:
+        """Take a few steps at the same prices.
 
-    def rates(self, step: int) -> Tensor:
-        """Return the rates (4, members, 1) of a step."""
-        found: Tensor = self._rates[:, step, :, None]
-        return found
+        Parameters
+        ----------
+        batches : _Batches
+        begins : bool
+            Whether there are no running statistics before the first.
+        """
+        torch, epoch, state = import_torch(), self._epoch, self.state
+        trainer, loss_set = self._trainer, self._trainer.loss_set
+        kept: Iterator[list[Tensor]] = iter(())
+        if self._masks is not None:
+            kept = self._masks.of(batches.starts)
+        prices: Prices | None = None
+        for step in range(batches.n_steps):
+            chosen, layers = batches.rows[step], next(kept, [])
+            found = [net.forward(chosen, layers) for net in self._nets]
+            logits = torch.cat(found) if len(found) > 1 else found[0]
+            rows = trainer.step_rows(logits, chosen, batches.weight[step])
+            sums = batch_sums(rows, loss_set)
+            for total, own in zip(self.seen, sums, strict=True):
+                total += own
+            means = _per_row(sums, rows.labels)
+            if step == 0 and begins:
+                _blend(state, means, 1.0)
+            if prices is None:
+                prices = member_prices(loss_set, state.columns, state.labels)
+            credit = trainer.credit(rows, prices, epoch.cross_entropy)
+            _blend(state, means, 1 - epoch.kept_sums)
+            credit /= batches.n_rows[step]
+            for net in self._nets:
+                net.backward(credit)
+                net.update(batches.rates[step], epoch)
+
+
+class _Recorded:
+    """Steps of some members as one graph of a device.
+
+    Parameters
+    ----------
+    some : _Some
+    before : WideState
+        Any state of these members.
+    part : _Batches
+        As many steps as are recorded together.
+    """
+
+    def __init__(self, some: _Some, before: WideState, part: _Batches):
+        torch = import_torch()
+        self._some, self._held = some, part.copy()
+        some.state.take(before)
+        # Libraries prepare themselves in a first call, which a graph must not hold.
+        aside = torch.cuda.Stream()
+        aside.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(aside):
+            some.train(self._held, begins=False)
+        torch.cuda.current_stream().wait_stream(aside)
+        self._graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self._graph):
+            some.train(self._held, begins=False)
+
+    @property
+    def state(self) -> WideState:
+        """The members."""
+        return self._some.state
+
+    @property
+    def seen(self) -> tuple[Tensor, Tensor]:
+        """What rows on the way came to."""
+        return self._some.seen
+
+    def train(self, batches: _Batches, *, begins: bool) -> None:
+        """Take steps one by one: others than those recorded."""
+        self._some.train(batches, begins=begins)
+
+    def replay(self, batches: _Batches) -> None:
+        """Take the steps."""
+        self._held.take(batches)
+        self._graph.replay()
 
 
 class _Networks:
-    """Networks of one group on their way through an epoch."""
+    """Networks of one group on their way through an epoch.
+
+    Parameters
+    ----------
+    group : WideGroup
+    state : GroupState
+        Overwritten.
+    own : slice
+        Which of the members they are.
+    longest : int
+        Entries of a row at most, where rows are sparse.
+    scale : float
+    """
 
     def __init__(
         self,
         group: WideGroup,
         state: GroupState,
         own: slice,
-        batches: _Batches,
+        longest: int,
         scale: float,
     ):
         torch = import_torch()
         self._from, self._state, self._own = group.rows, state, own
-        self._rows = batches.rows[:, own]
-        lengths = np.append(group.rows.lengths, 0)  # the last is that of no row
-        self._longest = lengths[batches.chosen[:, own]].max(axis=(1, 2)).tolist()
+        self._longest = longest
         self._weights = WideWeights.of(state.theta, group.layout)
         self._gradient = torch.empty_like(state.theta)
         self._slopes = WideWeights.of(self._gradient, group.layout)
         self._activation, self._scale = group.layout.activation, scale
         self._last: tuple[Any, ...] = ()
 
-    def forward(self, step: int, layers: Sequence[Tensor]) -> Tensor:
-        """Return the logits of a step's rows."""
-        x = self._from.batch(self._rows[step], self._longest[step])
+    def forward(self, rows: Tensor, layers: Sequence[Tensor]) -> Tensor:
+        """Return the logits of a step's rows (members, rows)."""
+        x = self._from.batch(rows[self._own], self._longest)
         kept = [layer[self._own] for layer in layers]
         dropping = (self._activation, kept, self._scale)
         logits, outputs = forward(self._weights, x, *dropping)
@@ -427,6 +625,12 @@ class _Networks:
         change.addcmul_(state.theta, decay)
         state.theta.sub_(change)
         state.average.mul_(keep).addcmul_(state.theta, 1 - keep)
+
+
+def _most_entries(rows: MemberRows, chosen: NDArray[np.int64]) -> int:
+    """Return how many entries any of some rows has; −1 is no row."""
+    lengths = np.append(rows.lengths, 0)
+    return int(lengths[chosen].max())
 
 
 def _per_row(sums: tuple[Tensor, Tensor], batch: LabelBatch) -> tuple[Tensor, Tensor]:
