@@ -1,7 +1,7 @@
 """Ascent of the smoothed losses in the deviations of a map.
 
 A map has few numbers, and the gradient of the smoothed losses
-(:func:`clml.losses.smoothed_gradient`) says where each of them should go: some sixty
+(:func:`clml.losses.smoothed_gradient`) says where each of them should go: some thirty
 steps find what an evolution takes thousands of candidates for.
 """
 
@@ -16,9 +16,9 @@ from ._adam import Adam
 from ._score_engine import ScoreEngine
 from .losses import smoothed_gradient, statistic_weights, supports_credit
 
-_STEPS = 60
+_STEPS = 30
 # Of the first step, in logits; it falls to 0 along a half cosine.
-_RATE = 0.05
+_RATE = 0.1
 # Deviation of the noise that smooths the losses, in logits.
 _SMOOTHING = 0.25
 

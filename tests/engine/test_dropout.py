@@ -47,9 +47,8 @@ def test_rows_that_are_padded_change_nothing():
 def test_the_same_whatever_is_decided_at_once(monkeypatch):
     keys = keys_of(5, 2)
     masks = DropoutMasks((6, 5), 4, 2**15, "cpu")
-    together = [
-        [kept.clone() for kept in layers] for layers in masks.of(masks.starts(keys))
-    ]
+    starts = masks.starts(keys)
+    together = [[kept.clone() for kept in layers] for layers in masks.of(starts)]
     monkeypatch.setattr(_dropout, "_MOST_UNITS", 1)
     for one, other in zip(masks.of(starts), together, strict=True):
         for kept, known in zip(one, other, strict=True):
