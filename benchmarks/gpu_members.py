@@ -28,7 +28,26 @@ from clml.datasets import iterative_train_test_split, load_dataset
 from clml.losses import loss_values
 
 RESULTS = Path(__file__).parent / "results"
-DATASETS = ("emotions", "yeast", "cal500", "human-go", "imdb-f")
+DATASETS = (
+    "flags",
+    "virus-go",
+    "foodtruck",
+    "chd49",
+    "emotions",
+    "birds",
+    "genbase",
+    "cal500",
+    "water-quality",
+    "medical",
+    "plant-go",
+    "gnegative-go",
+    "enron",
+    "yeast",
+    "scene",
+    "human-go",
+    "tmc2007-500",
+    "imdb-f",
+)
 LOSSES = ("hamming", "lrap", "micro_f1")
 FIELDS = (
     "dataset",
@@ -50,7 +69,9 @@ HEADER = """\
 `CLMLClassifier(network="wide")` on 70 % of the rows: seconds of the fit and of its
 epochs alone (training and judging; the rest is the encoding of columns and the map of
 the outputs, on the CPU), memory at its peak (of the GPU, or of the process), and losses
-on the other rows. Same bits: whether a second fit had the same networks. Made by
+on the other rows. Same bits: whether a second fit had the same networks. Datasets were
+fitted one after another in one process, after kernels were compiled, on a machine whose
+other cores were busy; memory includes what earlier fits had not given back. Made by
 `benchmarks/gpu_members.py`.
 
 | dataset | rows x features, labels | where | members | epochs | fit, s | epochs, s \
@@ -98,7 +119,7 @@ def measure(
     """Fit one dataset, on the device twice; return a line of the table."""
     data = load_dataset(dataset)
     X, X_test, Y, Y_test = iterative_train_test_split(
-        data.X, data.Y, test_size=0.3, random_state=100
+        data.X, data.Y, test_size=0.3, refine=False, random_state=100
     )
     if engine == "torch" and device != "cpu":
         torch.cuda.empty_cache()

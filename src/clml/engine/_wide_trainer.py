@@ -199,6 +199,36 @@ class EpochSteps:
         return self.rows.shape[1]
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class _Objective:
+    """What members climb, on which labels.
+
+    Attributes
+    ----------
+    labels : MemberLabels
+    loss_set : LossSet
+    smoothing : float
+    memory : float
+        Bytes that pairs of labels may take.
+    """
+
+    labels: MemberLabels
+    loss_set: LossSet
+    smoothing: float
+    memory: float
+
+    def rows(self, logits: Tensor, rows: Tensor, weight: Tensor) -> StepRows:
+        """Return the logits of a step with the labels of its rows."""
+        return StepRows(logits, self.labels.batch(rows, weight), self.memory)
+
+    def credit(self, rows: StepRows, prices: Prices, cross_entropy: bool) -> Tensor:
+        """Return what each output of each row is worth."""
+        if cross_entropy:
+            weight = rows.labels.weight.float()[..., None]
+            return weight * (rows.truth - rows.given.sigmoid())
+        return smoothed_gradient(rows, self.smoothing, prices, self.loss_set)
+
+
 class WideTrainer:
     """Trains members, all of them in one batch.
 
@@ -229,16 +259,19 @@ class WideTrainer:
     ):
         self._groups = tuple(groups)
         self._layout = groups[0].layout
-        self._labels = labels
-        self.loss_set, self._smoothing = loss_set, smoothing
-        self._device = device
-        self._memory = memory_mb * 2**20
+        self._loss_set, self._device = loss_set, device
+        self._objective = _Objective(labels, loss_set, smoothing, memory_mb * 2**20)
         share = self._layout.dropout
         dropped = min(round(share * _DROPOUT_STEPS), _DROPOUT_STEPS - 1)
         self._dropped = dropped if self._layout.hidden else 0
         self._scale = float(np.float32(_DROPOUT_STEPS / (_DROPOUT_STEPS - dropped)))
         self._graphs: dict[Any, _Recorded | None] = {}
-        self._at_once = Portion("members", exact=False, release=self._release)
+        self._at_once = Portion(
+            # Nothing that knows the trainer, with which graphs are to be given back.
+            "members",
+            exact=False,
+            release=partial(_release, self._graphs, device),
+        )
 
     @property
     def n_members(self) -> tuple[int, ...]:
@@ -265,7 +298,7 @@ class WideTrainer:
             states = tuple(
                 GroupState(*(new(group[name]) for name in _WEIGHTS)) for group in groups
             )
-        empty = self.loss_set.new_totals(sum(len(state.theta) for state in states))
+        empty = self._loss_set.new_totals(sum(len(state.theta) for state in states))
         begun = columns is not None
         sums = (columns if begun else empty.columns, labels if begun else empty.labels)
         return WideState(begun, states, *(new(array) for array in sums))
@@ -335,7 +368,7 @@ class WideTrainer:
                 longest = _most_entries(group.rows, chosen)
                 nets.append(_Networks(group, own_state, own, longest, self._scale))
             first += n
-        return _Some(self, state, nets, steps, self._masks(steps))
+        return _Some(self._objective, state, nets, steps, self._masks(steps))
 
     def _recorded(
         self, before: WideState, batches: _Batches, steps: EpochSteps, where: slice
@@ -346,7 +379,7 @@ class WideTrainer:
         longer than they do.
         """
         if self._device.type != "cuda" or not all(
-            known_on_device(loss) for loss in self.loss_set.losses
+            known_on_device(loss) for loss in self._loss_set.losses
         ):
             return None
         if steps.n_steps < _WORTH_RECORDING * steps.price_every:
@@ -365,26 +398,17 @@ class WideTrainer:
                 self._graphs[key] = None
         return self._graphs[key]
 
-    def step_rows(self, logits: Tensor, rows: Tensor, weight: Tensor) -> StepRows:
-        """Return the logits of a step with the labels of its rows."""
-        return StepRows(logits, self._labels.batch(rows, weight), self._memory)
-
-    def credit(self, rows: StepRows, prices: Prices, cross_entropy: bool) -> Tensor:
-        """Return what each output of each row is worth."""
-        if cross_entropy:
-            weight = rows.labels.weight.float()[..., None]
-            return weight * (rows.truth - rows.given.sigmoid())
-        return smoothed_gradient(rows, self._smoothing, prices, self.loss_set)
-
     def _told_if_too_large(self) -> Any:
         n, size = sum(self.n_members), max(g.layout.size for g in self._groups)
         what = f"{n} members of up to {size} weights, eight numbers each"
         return told_if_too_large("networks", what, self._device)
 
-    def _release(self) -> None:
-        self._graphs = {}
-        if self._device.type == "cuda":
-            import_torch().cuda.empty_cache()
+
+def _release(graphs: dict[Any, Any], device: Any) -> None:
+    """Give back what a device holds and nobody needs."""
+    graphs.clear()
+    if device.type == "cuda":
+        import_torch().cuda.empty_cache()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -456,7 +480,7 @@ class _Some:
 
     Parameters
     ----------
-    trainer : WideTrainer
+    objective : _Objective
     state : WideState
         Overwritten.
     nets : sequence of _Networks
@@ -473,14 +497,14 @@ class _Some:
 
     def __init__(
         self,
-        trainer: WideTrainer,
+        objective: _Objective,
         state: WideState,
         nets: Sequence[_Networks],
         steps: EpochSteps,
         masks: DropoutMasks | None,
     ):
         torch = import_torch()
-        self._trainer, self.state, self._nets = trainer, state, nets
+        self._objective, self.state, self._nets = objective, state, nets
         self._epoch, self._masks = steps, masks
         self.seen = torch.zeros_like(state.columns), torch.zeros_like(state.labels)
 
@@ -494,7 +518,7 @@ class _Some:
             Whether there are no running statistics before the first.
         """
         torch, epoch, state = import_torch(), self._epoch, self.state
-        trainer, loss_set = self._trainer, self._trainer.loss_set
+        objective, loss_set = self._objective, self._objective.loss_set
         kept: Iterator[list[Tensor]] = iter(())
         if self._masks is not None:
             kept = self._masks.of(batches.starts)
@@ -503,7 +527,7 @@ class _Some:
             chosen, layers = batches.rows[step], next(kept, [])
             found = [net.forward(chosen, layers) for net in self._nets]
             logits = torch.cat(found) if len(found) > 1 else found[0]
-            rows = trainer.step_rows(logits, chosen, batches.weight[step])
+            rows = objective.rows(logits, chosen, batches.weight[step])
             sums = batch_sums(rows, loss_set)
             for total, own in zip(self.seen, sums, strict=True):
                 total += own
@@ -512,7 +536,7 @@ class _Some:
                 _blend(state, means, 1.0)
             if prices is None:
                 prices = member_prices(loss_set, state.columns, state.labels)
-            credit = trainer.credit(rows, prices, epoch.cross_entropy)
+            credit = objective.credit(rows, prices, epoch.cross_entropy)
             _blend(state, means, 1 - epoch.kept_sums)
             credit /= batches.n_rows[step]
             for net in self._nets:
