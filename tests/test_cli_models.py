@@ -440,6 +440,21 @@ def test_front_lists_its_members(folder):
     ] == front.losses.tolist()
 
 
+def test_front_shows_errors_and_the_default(folder, tmp_path):
+    data = read_csv(folder / "train.csv", label_prefix="y_")
+    clf = CLMLClassifier(network="paper", max_epochs=3, random_state=0)
+    front = clf.fit(data.X, data.Y).front_
+    save(clf, tmp_path / "m")
+    lines = run("front", tmp_path / "m").stdout.splitlines()
+    assert lines[-1].startswith(f"Predicts: member {front.default}, marked with *")
+    assert lines[front.default + 1].startswith("*")
+    loss, error = front.losses[0, 0], front.standard_error[0, 0]
+    assert f"{loss:.4f} ±{error:.4f}" in lines[1]
+    found = json.loads(run("front", tmp_path / "m", "--json").stdout)
+    errors = [list(m["standard_errors"].values()) for m in found["members"]]
+    assert errors == front.standard_error.tolist()
+
+
 # --- models from Python, other formats -------------------------------------------
 
 

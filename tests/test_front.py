@@ -1,3 +1,6 @@
+import sys
+from xml.etree import ElementTree
+
 import numpy as np
 import pytest
 
@@ -72,7 +75,7 @@ def test_a_single_member_is_always_chosen():
         ({}, "either a rule or weights"),
         ({"which": "knee", "weights": {"lrap": 1}}, "either a rule or weights"),
         ({"which": "haming"}, "Did you mean 'hamming'"),
-        ({"which": 4}, "4 members, got index 4"),
+        ({"which": 4}, "4 models, got index 4"),
         ({"which": None, "weights": {}}, "not all zero"),
         ({"weights": {"lrap": -1.0}}, "not negative"),
         ({"weights": {"lrap": float("nan")}}, "finite"),
@@ -99,3 +102,163 @@ def test_shapes_must_fit(shape, n_names, n_thetas):
 def test_weights_must_be_a_mapping():
     with pytest.raises(TypeError, match="weights must map loss names to numbers"):
         FRONT.select(weights=[1, 1, 1])
+
+
+# What is known of how far off losses are
+
+
+def make_doubtful(default=0, error=0.1):
+    losses = np.array([[0.3, 0.3], [0.2, 0.5], [0.5, 0.2]])
+    difference = np.full((3, 2), error)
+    difference[default] = 0
+    return ParetoFront(
+        losses,
+        ("hamming", "lrap"),
+        np.zeros((3, 4)),
+        standard_error=np.full((3, 2), 0.05),
+        difference_error=difference,
+        default=default,
+    )
+
+
+@pytest.mark.parametrize("rule", [{"which": "hamming"}, {"weights": {"hamming": 2}}])
+def test_in_doubt_the_default_is_selected(rule):
+    # Ahead by 0.1, which has to be more than 1.5 errors.
+    with pytest.warns(UserWarning, match=r"clearly better for .*hamming"):
+        assert make_doubtful(error=0.07).select(**rule) == 0
+    assert make_doubtful(error=0.06).select(**rule) == 1
+    assert make_doubtful(error=0.07).choice(**rule) == (0, True)
+    assert make_doubtful(error=0.06).choice(**rule) == (1, False)
+
+
+def test_a_default_that_is_best_is_not_in_doubt():
+    assert make_doubtful(default=1).choice("hamming") == (1, False)
+
+
+def test_rules_and_indices_are_not_in_doubt():
+    front = make_doubtful()
+    assert front.choice("knee") == (0, False)
+    assert front.choice(2) == (2, False)
+
+
+def test_without_a_default_the_best_is_selected():
+    assert FRONT.default is None
+    assert np.isnan(FRONT.standard_error).all()
+    assert FRONT.choice("hamming") == (0, False)
+
+
+@pytest.mark.parametrize(
+    ("rule", "at_most", "expected"),
+    [
+        ({"which": "hamming"}, {"lrap": 0.5}, 3),
+        ({"which": "hamming"}, {"lrap": 0.9}, 0),
+        ({"which": "lrap"}, {"hamming": 0.85, "micro_f1": 0.5}, 3),
+        ({"which": "micro_f1"}, {"hamming": 0.8}, 2),
+        ({"which": "knee"}, {"lrap": 0.15}, 1),
+        ({"weights": {"hamming": 1}}, {"hamming": 0.2, "lrap": 0.2}, 3),
+    ],
+)
+def test_limits(rule, at_most, expected):
+    assert FRONT.select(**rule, at_most=at_most) == expected
+
+
+def test_a_default_beyond_the_limits_does_not_stand_in():
+    front = make_doubtful(error=1.0)
+    assert front.select("hamming", at_most={"hamming": 0.25}) == 1
+
+
+def test_impossible_limits_name_the_nearest_model():
+    message = (
+        r"keeps to at_most={'hamming': 0.15, 'lrap': 0.15}. The nearest is "
+        r"3: hamming 0.2, lrap 0.2, micro_f1 0.2"
+    )
+    with pytest.raises(ValueError, match=message):
+        FRONT.select("micro_f1", at_most={"hamming": 0.15, "lrap": 0.15})
+
+
+@pytest.mark.parametrize(
+    ("which", "at_most", "error", "message"),
+    [
+        ("lrap", {"haming": 0.2}, ValueError, "Did you mean 'hamming'"),
+        ("lrap", {"hamming": "0.2"}, ValueError, r"at_most\['hamming'\] must be a"),
+        ("lrap", {"hamming": float("nan")}, ValueError, "must be a number, got nan"),
+        ("lrap", 0.2, TypeError, "at_most must map loss names to limits"),
+        (1, {"hamming": 0.2}, ValueError, "at_most goes with a rule"),
+    ],
+)
+def test_bad_limits_are_refused(which, at_most, error, message):
+    with pytest.raises(error, match=message):
+        FRONT.select(which, at_most=at_most)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"standard_error": np.ones((4, 2))}, "standard_error must have the shape"),
+        ({"difference_error": np.ones(4)}, "difference_error must have the shape"),
+        ({"default": 4}, "default must be the index of one of 4 models, got 4"),
+        ({"default": -1}, "default must be the index"),
+    ],
+)
+def test_errors_and_default_must_fit(changed, message):
+    with pytest.raises(ValueError, match=message):
+        ParetoFront(FRONT.losses, NAMES, FRONT.theta, **changed)
+
+
+# How it is shown
+
+
+def test_text():
+    assert repr(make_doubtful(default=1)).splitlines() == [
+        "ParetoFront of 3 models (losses ± standard errors; * predicts by default)",
+        "           hamming           lrap",
+        "0    0.300 ± 0.050  0.300 ± 0.050",
+        "1 *  0.200 ± 0.050  0.500 ± 0.050",
+        "2    0.500 ± 0.050  0.200 ± 0.050",
+    ]
+
+
+def test_a_long_front_is_cut_short():
+    losses = np.column_stack([np.arange(30), 30 - np.arange(30)]) / 30
+    lines = repr(make_front(losses, NAMES[:2])).splitlines()
+    assert len(lines) == 1 + 1 + 20 + 1
+    assert lines[-1] == "... and 10 more"
+
+
+@pytest.mark.parametrize("n_losses", [1, 2, 3, 4])
+def test_html(n_losses):
+    losses = np.random.default_rng(0).random((5, n_losses))
+    names = ("<script>", "b", "c", "d")[:n_losses]
+    front = ParetoFront(losses, names, np.zeros((5, 2)), default=2)
+    page = front._repr_html_()
+    root = ElementTree.fromstring(page)
+    plots = root.findall("svg")
+    assert len(plots) == min(n_losses * (n_losses - 1) // 2, 3)
+    for plot in plots:
+        circles = plot.findall("circle")
+        assert [c.get("fill") for c in circles].index("currentColor") == 2
+        assert all(0 <= float(c.get("cx")) <= 230 for c in circles)
+        assert all(0 <= float(c.get("cy")) <= 220 for c in circles)
+    assert len(root.findall("table/tbody/tr")) == 5
+    assert "<script>" not in page
+
+
+def test_frame():
+    frame = make_doubtful().to_frame()
+    assert list(frame) == [
+        "hamming",
+        "lrap",
+        "hamming_error",
+        "lrap_error",
+        "is_default",
+    ]
+    np.testing.assert_array_equal(frame["lrap"], [0.3, 0.5, 0.2])
+    assert frame["is_default"].tolist() == [True, False, False]
+    assert frame.index.name == "model"
+    assert list(FRONT.to_frame()) == [*NAMES, "is_default"]
+
+
+def test_frames_need_pandas(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match="to_frame needs pandas"):
+        FRONT.to_frame()

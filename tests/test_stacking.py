@@ -62,13 +62,16 @@ def test_average_is_that_of_commensurate_logits(small_data, out_of_fold):
 
 @pytest.mark.parametrize("mapping", ["weights", "affine"])
 @pytest.mark.parametrize("shrinkage", ["auto", 1.0])
-def test_front_holds_the_losses_of_out_of_fold_scores(
+def test_front_states_what_is_near_the_losses_of_out_of_fold_scores(
     mapping, shrinkage, small_data, out_of_fold
 ):
     X, Y = small_data
     clf = make_stacking(mapping=mapping, shrinkage=shrinkage).fit(X, Y)
     logits = np.stack([apply_map(t, out_of_fold) for t in clf.front_.theta])
-    np.testing.assert_array_equal(clf.front_.losses, loss_values(Y, logits))
+    front = clf.front_
+    off = np.abs(front.losses - loss_values(Y, logits))
+    assert (off <= 4 * front.standard_error).all()
+    np.testing.assert_array_equal(front.theta[front.default], clf.theta_)
     assert clf.theta_.shape == (2 * 4 + 4,)
 
 

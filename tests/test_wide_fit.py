@@ -220,7 +220,7 @@ def test_select(fitted):
     chosen = fitted.select("hamming")
     assert chosen.front_ is fitted.front_
     place = chosen.incumbent_
-    assert fitted.front_.losses[place, 0] == fitted.front_.losses[:, 0].min()
+    assert place in (fitted.front_.losses[:, 0].argmin(), fitted.front_.default)
     assert chosen.predict(X).shape == (len(X), 4)
 
 

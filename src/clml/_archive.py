@@ -98,12 +98,22 @@ class Archive:
         return chosen[np.lexsort(self.losses[chosen].T[::-1])]
 
     def _most_contributing(self) -> NDArray[np.intp]:
-        contributions = lebesgue_contributions(self.losses)
-        with np.errstate(divide="ignore"):  # a loss of 0 is best of all
-            log_mean = np.log(self.losses).sum(axis=1)
-        contributions[log_mean.argmin()] = np.inf
-        contributions[self.losses.argmin(axis=0)] = np.inf
-        return np.argsort(-contributions, kind="stable")[: self.capacity]
+        worth = contributions_and_ends(self.losses)
+        return np.argsort(-worth, kind="stable")[: self.capacity]
+
+
+def contributions_and_ends(losses: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what each of (m, o) losses contributes to the Lebesgue measure.
+
+    Infinite for what a front always keeps: the best of each loss and their best
+    geometric mean.
+    """
+    contributions = lebesgue_contributions(losses)
+    with np.errstate(divide="ignore"):  # a loss of 0 is best of all
+        log_mean = np.log(losses).sum(axis=1)
+    contributions[log_mean.argmin()] = np.inf
+    contributions[losses.argmin(axis=0)] = np.inf
+    return contributions
 
 
 @compiled

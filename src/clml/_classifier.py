@@ -146,8 +146,8 @@ class CLMLClassifier(LebesgueEstimator):
         function is called as ``f(Y, scores)``: a label is predicted where its score is
         positive, so a metric of decisions is ``lambda Y, S: metric(Y, S > 0)``. With
         ``sample_weight`` it is given these, too. No member is trained on functions:
-        they judge epochs, and the front is searched for with 12,000 calls at most
-        (1,500 of slow ones). See the notes.
+        they judge epochs, and the front is searched for with 14,000 calls at most
+        (2,400 of slow ones). See the notes.
     search : {"auto", "ascent", "cma", "rank_gradient"} or a search, default="auto"
         How networks are trained, and what belongs to that alone. "ascent" stands for
         :class:`Ascent`: the losses, smoothed a little, have a gradient in the outputs,
@@ -245,11 +245,11 @@ class CLMLClassifier(LebesgueEstimator):
     Attributes
     ----------
     front_ : ParetoFront
-        The non-dominated candidates on the rows that judge: validation rows, or all
-        rows, each by the members that left it out. The same rows chose them:
-        :class:`ParetoFront` says how much too good these losses are. Its
-        ``theta`` are weights (m, n) of networks; with members maps (m, 2·K), scales and
-        biases of the labels.
+        Models to choose from. With members they are maps of the outputs, judged on rows
+        that they were learnt without, by the members that left these out; otherwise the
+        networks that no other dominates on the validation rows, whose losses are too
+        good: see :class:`ParetoFront`. Its ``theta`` are weights (m, n) of networks;
+        with members maps (m, 2·K), scales and biases of the labels.
     theta_ : float32 array (n,), or (members, n)
         The weights that predict.
     networks_ : float32 array (members, n)
@@ -757,7 +757,7 @@ class CLMLClassifier(LebesgueEstimator):
         with keeper.reading():
             slow = read_slow(keeper.saved.get("slow"))
         if functions and slow is None:
-            slow = are_slow(functions, run.judge, self.shrinkage == "auto")
+            slow = are_slow(functions, run.judge)
             keeper.settle(slow=slow)
         return map_budget(losses, bool(slow))
 
@@ -783,7 +783,7 @@ class CLMLClassifier(LebesgueEstimator):
             found = member_attributes(
                 run, together, outputs, self.losses, self.calibrate and evolved
             )
-            model = choose_model(found["front_"], found["_alternatives"], which, None)
+            model = choose_model(found["front_"], found["_alternatives"], which)
             if built.ensemble is not None:
                 scale = together.scales(run.jury.kind_of)
                 found |= {"networks_": together.networks, "member_scale_": scale}

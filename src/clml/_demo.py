@@ -148,7 +148,7 @@ def compare(max_epochs: int, seed: int, console: Console) -> DemoResult:
             judge(
                 f"CLML.select({name!r})",
                 "clml",
-                clf.select(name).decision_function(X_test),
+                clf.select(clf.front_.choice(name)[0]).decision_function(X_test),
                 name,
             )
             for name in LOSSES

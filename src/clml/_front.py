@@ -5,40 +5,57 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import import_module
+from numbers import Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ._front_shown import front_html, front_text
+from ._sklearn_compat import warn_user
+
 RULES = ("knee", "geometric_mean")
+
+# By how many standard errors of the difference a model has to lead the default.
+_LEAD = 1.5
 
 
 @dataclass(frozen=True, eq=False)
 class ParetoFront:
-    """Candidates of a run of which none is better than another in every loss.
+    """Models to choose from, of which none is better than another in every loss.
 
     Attributes
     ----------
     losses : float64 array (m, o)
-        Loss vectors on the validation rows (on the training rows where a run had no
-        validation rows). No two are equal, none dominates another. See the notes for
-        how far off they are.
+        What to expect of each model on new rows. See the notes for where they are from.
     loss_names : tuple of str
-    theta : float32 array (m, n)
-        The weights of each member.
+    theta : array (m, n)
+        The numbers of each model.
     temperature : float64 array (m,)
-        What the logits of each member are divided by to make probabilities; ones if
+        What the logits of each model are divided by to make probabilities; ones if
         not given.
+    standard_error : float64 array (m, o)
+        How far off ``losses`` may be, one standard error; NaN where that is not known.
+    difference_error : float64 array (m, o)
+        The same of the difference between a model and the default: both are judged on
+        the same rows, so that is much less. NaN where there is no default.
+    default : int or None
+        The model that predicts if nothing else is chosen, where it is one of these. It
+        is kept even if another looks better in every loss.
 
     Notes
     -----
-    The rows that ``losses`` are taken on have chosen the members, so that the best of
-    them is partly the luckiest. On labels that are noise, 1 − LRAP of the member that
-    ``select("lrap")`` takes was stated as 0.34 with 60 rows, 0.35 with 100 and 0.38
-    with 300, and was 0.41 on fresh rows; with the paper's settings, whose validation
-    rows are a fifth, it was stated as 0.21, 0.27 and 0.35, and 1 − micro-F1 of 0.68 as
-    0.44 with 60 rows (means of five seeds, ``benchmarks/front_optimism.py``). Compare
-    members by these losses; what to expect of one is its loss on rows that had no part
-    in the fit.
+    The default settings, and tuned and stacked learners, judge a model on rows that had
+    no part in it: networks and learners are those that left these rows out, and the map
+    of their scores is learnt anew without them. The best of several is partly lucky
+    even then: :meth:`select` prefers the default to a model that leads it by less than
+    1.5 standard errors of the difference.
+
+    A search of whole networks (``PAPER_SETTINGS``) judges all its candidates on the
+    same validation rows, and on the training rows where it has none. The best of them
+    is then partly the luckiest, standard errors are NaN, and losses are too small: see
+    docs/trade-off.md for how much.
 
     Examples
     --------
@@ -49,79 +66,218 @@ class ParetoFront:
     ...     loss_names=("hamming", "lrap"),
     ...     theta=np.zeros((3, 5), dtype=np.float32),
     ... )
+    >>> front
+    ParetoFront of 3 models
+        hamming   lrap
+    0     0.100  0.900
+    1     0.200  0.300
+    2     0.800  0.250
     >>> front.select("hamming"), front.select("knee"), front.select("lrap")
     (0, 1, 2)
     >>> front.select(weights={"hamming": 10, "lrap": 1})
     0
+    >>> front.select("lrap", at_most={"hamming": 0.5})
+    1
     """
 
     losses: NDArray[np.float64]
     loss_names: tuple[str, ...]
-    theta: NDArray[np.float32]
+    theta: NDArray[np.floating]
     temperature: NDArray[np.float64] = None  # type: ignore[assignment]
+    standard_error: NDArray[np.float64] = None  # type: ignore[assignment]
+    difference_error: NDArray[np.float64] = None  # type: ignore[assignment]
+    default: int | None = None
 
     def __post_init__(self) -> None:
-        if self.temperature is None:
-            object.__setattr__(self, "temperature", np.ones(len(self.losses)))
+        m, unknown = len(self.losses), np.full(self.losses.shape, np.nan)
+        standing_in = {
+            "temperature": np.ones(m),
+            "standard_error": unknown,
+            "difference_error": unknown,
+        }
+        for name, values in standing_in.items():
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, values)
         shapes = (self.losses.shape, self.theta.shape[:1], self.temperature.shape)
-        m = len(self.losses)
         if shapes != ((m, len(self.loss_names)), (m,), (m,)) or m == 0:
             raise ValueError(
                 "A front needs losses (m, o), o loss_names, theta (m, n) and "
                 f"temperature (m,) with m at least 1, got shapes {shapes} and "
                 f"{len(self.loss_names)} names."
             )
+        for name in ("standard_error", "difference_error"):
+            if getattr(self, name).shape != self.losses.shape:
+                raise ValueError(
+                    f"{name} must have the shape of losses, {self.losses.shape}, "
+                    f"got {getattr(self, name).shape}."
+                )
+        if self.default is not None and not 0 <= self.default < m:
+            raise ValueError(
+                f"default must be the index of one of {m} models, got {self.default}."
+            )
 
     def __len__(self) -> int:
         return len(self.losses)
 
     def __repr__(self) -> str:
-        return f"ParetoFront({len(self)} members, losses={self.loss_names})"
+        return front_text(self)
+
+    def _repr_html_(self) -> str:
+        return front_html(self)
+
+    def to_frame(self) -> Any:
+        """Return a table of the models: their losses and what these may be off by.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row a model. Columns are the names of the losses, and each again with
+            ``_error`` behind it for its standard error, where that is known;
+            ``is_default`` is true for the model that predicts if nothing else is
+            chosen. Needs pandas.
+        """
+        try:
+            pd = import_module("pandas")
+        except ImportError:
+            raise ImportError("to_frame needs pandas: pip install pandas.") from None
+        columns: dict[str, Any] = dict(zip(self.loss_names, self.losses.T, strict=True))
+        if np.isfinite(self.standard_error).any():
+            for name, values in zip(
+                self.loss_names, self.standard_error.T, strict=True
+            ):
+                columns[f"{name}_error"] = values
+        columns["is_default"] = np.arange(len(self)) == self.default
+        return pd.DataFrame(columns, index=pd.RangeIndex(len(self), name="model"))
 
     def select(
         self,
         which: str | int | None = None,
         *,
         weights: Mapping[str, float] | None = None,
+        at_most: Mapping[str, float] | None = None,
     ) -> int:
-        """Return the index of the member that a rule prefers.
+        """Return the index of the model that a rule prefers.
 
         Parameters
         ----------
         which : str or int, default=None
-            The name of a loss: the member with the smallest value of it. "knee": the
-            member nearest to the best value of every loss at once, losses scaled to
+            The name of a loss: the model with the smallest value of it. "knee": the
+            model nearest to the best value of every loss at once, losses scaled to
             [0, 1] over the front. "geometric_mean": the smallest product of the
-            losses. An integer: that member.
+            losses. An integer: that model.
         weights : mapping of str to float, default=None
             Instead of ``which``: the smallest weighted sum of the named losses.
+        at_most : mapping of str to float, default=None
+            Limits of some losses: models beyond them are not considered.
 
         Returns
         -------
         int
+            The default, with a warning, where the best model leads it by less than 1.5
+            standard errors of the difference in the loss or the sum that is asked for.
             Ties go to the smaller geometric mean, then to the smaller index.
+
+        Raises
+        ------
+        ValueError
+            If no model keeps to the limits; the message has the nearest one.
+        """
+        index, in_doubt = self.choice(which, weights=weights, at_most=at_most)
+        if in_doubt:
+            wanted = repr(which) if weights is None else f"weights={dict(weights)}"
+            warn_user(
+                f"No model of the front is clearly better for {wanted} than the "
+                f"default: what leads does so by less than {_LEAD} standard errors of "
+                "the difference. The default is selected."
+            )
+        return index
+
+    def choice(
+        self,
+        which: str | int | None = None,
+        *,
+        weights: Mapping[str, float] | None = None,
+        at_most: Mapping[str, float] | None = None,
+    ) -> tuple[int, bool]:
+        """Return what :meth:`select` returns, and whether it is in doubt.
+
+        Parameters
+        ----------
+        which, weights, at_most
+            As :meth:`select` takes them.
+
+        Returns
+        -------
+        index : int
+        in_doubt : bool
+            Whether another model leads the default, but not clearly. Nothing warns.
         """
         if (which is None) == (weights is None):
             raise ValueError(
                 "select needs either a rule or weights, "
                 f"got which={which!r} and weights={weights!r}."
             )
-        if weights is not None:
-            return self._smallest(self.losses @ self._weight_vector(weights))
         if isinstance(which, (int, np.integer)) and not isinstance(which, bool):
-            return self._check_index(int(which))
+            if at_most is not None:
+                raise ValueError("at_most goes with a rule, not with an index.")
+            return self._check_index(int(which)), False
+        allowed = self._allowed(at_most)
         if which == "knee":
-            return self._smallest(_distance_to_ideal(self.losses))
+            return self._smallest(_distance_to_ideal(self.losses), allowed), False
         if which == "geometric_mean":
-            return self._smallest(_log_geometric_mean(self.losses))
-        return self._smallest(self.losses[:, self._loss_index(which)])
+            return self._smallest(_log_geometric_mean(self.losses), allowed), False
+        vector = np.zeros(len(self.loss_names))
+        if weights is not None:
+            vector = self._weight_vector(weights)
+        else:
+            vector[self._loss_index(which)] = 1.0
+        best = self._smallest(self.losses @ vector, allowed)
+        if self.default is None or not allowed[self.default]:
+            return best, False
+        lead = (self.losses[self.default] - self.losses[best]) @ vector
+        if lead > self.clear_lead[best] @ vector:
+            return best, False
+        return self.default, bool(lead > 0)
 
-    def _smallest(self, values: NDArray[np.float64]) -> int:
-        return int(np.lexsort((_log_geometric_mean(self.losses), values))[0])
+    @property
+    def clear_lead(self) -> NDArray[np.float64]:
+        """By how much models (m, o) have to be better than the default to be chosen."""
+        # NaN, as of models that nobody compared with the default, doubts nothing.
+        return _LEAD * np.nan_to_num(self.difference_error)
+
+    def _allowed(self, at_most: Mapping[str, float] | None) -> NDArray[np.bool_]:
+        """Tell which models keep to the limits; refuse limits that none keeps to."""
+        if at_most is None:
+            return np.ones(len(self), dtype=bool)
+        if not isinstance(at_most, Mapping):
+            raise TypeError(
+                "at_most must map loss names to limits, such as "
+                f"{{{self.loss_names[0]!r}: 0.2}}, got {at_most!r}."
+            )
+        limits = np.full(len(self.loss_names), np.inf)
+        for name, limit in at_most.items():
+            limits[self._loss_index(name)] = _checked_limit(name, limit)
+        beyond = np.maximum(self.losses - limits, 0)
+        allowed = ~beyond.any(axis=1)
+        if allowed.any():
+            return allowed
+        nearest = int(np.lexsort((beyond.sum(axis=1), beyond.max(axis=1)))[0])
+        found = ", ".join(
+            f"{name} {value:.4g}"
+            for name, value in zip(self.loss_names, self.losses[nearest], strict=True)
+        )
+        raise ValueError(
+            f"No model of the front keeps to at_most={dict(at_most)}. The nearest is "
+            f"{nearest}: {found}."
+        )
+
+    def _smallest(self, values: NDArray[np.float64], allowed: NDArray[np.bool_]) -> int:
+        of_equal = _log_geometric_mean(self.losses)
+        return int(np.lexsort((of_equal, values, ~allowed))[0])
 
     def _check_index(self, index: int) -> int:
         if not -len(self) <= index < len(self):
-            raise ValueError(f"The front has {len(self)} members, got index {index}.")
+            raise ValueError(f"The front has {len(self)} models, got index {index}.")
         return index % len(self)
 
     def _loss_index(self, name: object) -> int:
@@ -132,7 +288,7 @@ class ParetoFront:
         hint = f" Did you mean {near[0]!r}?" if near else ""
         raise ValueError(
             f"select takes the name of an optimised loss or a rule, one of {known}, "
-            f"or the index of a member, got {name!r}.{hint}"
+            f"or the index of a model, got {name!r}.{hint}"
         )
 
     def _weight_vector(self, weights: Mapping[str, float]) -> NDArray[np.float64]:
@@ -150,6 +306,12 @@ class ParetoFront:
                 f"got {dict(weights)}."
             )
         return vector
+
+
+def _checked_limit(name: str, limit: Any) -> float:
+    if not isinstance(limit, Real) or isinstance(limit, bool) or limit != limit:
+        raise ValueError(f"at_most[{name!r}] must be a number, got {limit!r}.")
+    return float(limit)
 
 
 def _log_geometric_mean(losses: NDArray[np.float64]) -> NDArray[np.float64]:

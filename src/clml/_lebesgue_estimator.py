@@ -86,6 +86,7 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
         which: str | int | None = None,
         *,
         weights: Mapping[str, float] | None = None,
+        at_most: Mapping[str, float] | None = None,
     ) -> Self:
         """Return a fitted copy that predicts with another model of the run.
 
@@ -97,19 +98,34 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
             "mean", see ``incumbent``.
         weights : mapping of str to float, default=None
             Instead of ``which``: weights of the losses.
+        at_most : mapping of str to float, default=None
+            Limits that the model's losses keep to, such as ``{"hamming": 0.2}``; with
+            the name of a loss, a rule of the front, or weights.
 
         Returns
         -------
         CLMLClassifier
-            It shares the front and the history; nothing is fitted again. Its
-            parameters are those of this estimator: fitted anew, it predicts with
-            ``incumbent``. A warm start continues from this estimator, not from the
-            copy.
+            The default, with a warning, where no model is clearly better: see
+            :meth:`ParetoFront.select`. It shares the front and the history; nothing
+            is fitted again. Its parameters are those of this estimator: fitted anew,
+            it predicts with ``incumbent``. A warm start continues from this estimator,
+            not from the copy.
         """
         check_is_fitted(self)
         chosen = copy.copy(self)
-        model = choose_model(chosen.front_, chosen._alternatives, which, weights)
-        chosen.__dict__.update(chosen._predicting(model))
+        model: str | int
+        by_name = isinstance(which, str) and which in chosen._alternatives
+        if by_name and weights is None:
+            if at_most is not None:
+                raise ValueError(
+                    "at_most goes with a loss, a rule of the front or weights, "
+                    f"got which={which!r}."
+                )
+            model = str(which)
+        else:
+            model = chosen.front_.select(which, weights=weights, at_most=at_most)
+        found = choose_model(chosen.front_, chosen._alternatives, model)
+        chosen.__dict__.update(chosen._predicting(found))
         return chosen
 
     def report(self, path: PathLike, X: Any = None, y: Any = None) -> Path:
@@ -347,12 +363,11 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
         interrupt = self._evolve(
             search, callbacks, n_epochs, keeper, lambda: search_state(search)
         )
-        # First a model that holds whatever comes, then the temperatures, which take
-        # their time: an impatient second Ctrl-C must not lose the first one's model.
+        # First a model that holds whatever comes, then what takes time, the front and
+        # the temperatures: an impatient second Ctrl-C must not lose the first's model.
         self.__dict__.update(self._fitted_attributes(search, rows, calibrated="none"))
         try:
-            if self.calibrate:
-                self.__dict__.update(self._fitted_attributes(search, rows))
+            self.__dict__.update(self._fitted_attributes(search, rows))
             if interrupt is None or self.keep_on_interrupt:
                 callbacks.end_fit()
         except KeyboardInterrupt as late:
@@ -384,7 +399,7 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
         models = [*thetas, final, mean]
         temperature = np.ones(len(models))
         if self.calibrate and calibrated != "none":
-            chosen = choose_model(front, alternatives, which, None)["incumbent_"]
+            chosen = choose_model(front, alternatives, which)["incumbent_"]
             place = {"final": len(thetas), "mean": len(thetas) + 1}.get(chosen, chosen)
             wanted = range(len(models)) if calibrated == "all" else [place]
             for i in wanted:
@@ -404,21 +419,20 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
             "population_size_": search.strategy.population_size,
             "interrupted_": False,
             "_alternatives": alternatives,
-            **choose_model(front, alternatives, which, None),
+            **choose_model(front, alternatives, which),
         }
 
 
 def choose_model(
     front: ParetoFront,
     alternatives: Mapping[str, tuple[NDArray[np.float32], float]],
-    which: str | int | None,
-    weights: Mapping[str, float] | None,
+    which: str | int,
 ) -> dict[str, Any]:
     """Return the attributes of the model that predicts."""
-    if isinstance(which, str) and which in alternatives and weights is None:
+    if isinstance(which, str) and which in alternatives:
         theta, temperature = alternatives[which]
         return {"incumbent_": which, "theta_": theta, "temperature_": temperature}
-    member = front.select(which, weights=weights)
+    member, _ = front.choice(which)
     return {
         "incumbent_": member,
         "theta_": front.theta[member],

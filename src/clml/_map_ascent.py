@@ -28,7 +28,9 @@ def can_ascend(engine: ScoreEngine) -> bool:
     return supports_credit(engine.loss_set.losses)
 
 
-def ascended_deviations(engine: ScoreEngine, shift: float) -> NDArray[np.float64]:
+def ascended_deviations(
+    engine: ScoreEngine, shift: float, n_steps: int = _STEPS
+) -> NDArray[np.float64]:
     """Return the deviations (n,) from the shifted identity that the losses lead to.
 
     Parameters
@@ -37,6 +39,8 @@ def ascended_deviations(engine: ScoreEngine, shift: float) -> NDArray[np.float64
         Whose candidates are maps, on the rows to learn from.
     shift : float
         The bias that all labels have in common.
+    n_steps : int, default=30
+        With fewer, deviations stay nearer to 0.
 
     Examples
     --------
@@ -60,7 +64,7 @@ def ascended_deviations(engine: ScoreEngine, shift: float) -> NDArray[np.float64
     adam = Adam(len(deviations), maximize=True)
     rows = np.arange(engine.n_rows)
     weight = float(targets.weight.sum())
-    for t in range(_STEPS):
+    for t in range(n_steps):
         theta = space.maps(deviations[None], shift)
         logits = engine.scores(theta)[0].astype(np.float32)
         totals = loss_set.new_totals(1)
@@ -70,6 +74,6 @@ def ascended_deviations(engine: ScoreEngine, shift: float) -> NDArray[np.float64
             logits, targets, rows, _SMOOTHING, prices, loss_set
         )
         gradient = space.pulled_back(deviations, *engine.slopes_of_map(slope))
-        rate = _RATE * 0.5 * (1 + math.cos(math.pi * t / _STEPS))
-        adam.step(deviations, gradient.astype(np.float32), rate)
+        falling = 0.5 * (1 + math.cos(math.pi * t / n_steps))
+        adam.step(deviations, gradient.astype(np.float32), _RATE * falling)
     return deviations.astype(np.float64)

@@ -14,12 +14,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import partial
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ._archive import Archive
+from ._cross_fitted import CrossFitted, Learn, cross_fitted
 from ._map_ascent import ascended_deviations, can_ascend
 from ._run_state import damaged, entry, read_float, read_progress, read_strategy
 from ._score_engine import ScoreEngine
@@ -34,8 +36,17 @@ from .losses import RowTargets, get_losses
 
 # A shift of the scores, in their standard deviation; 0 stands in the middle.
 _SHIFTS = np.arange(-30, 31) / 20
-# The strength of the front's members where that of the model is less.
+# Folds whose maps are learnt anew to judge a front, by ascents and by evolutions.
+_FOLDS, _FOLDS_OF_EVOLUTIONS = 5, 2
+# The strength of what an evolution kept where that of the model is less.
 _LEAST_CHOICE = 0.25
+# Maps of one loss alone stand at the ends of a front. They are held back by a short
+# ascent: a long one believes the noise of that loss. Models stand at so many steps from
+# the default to each end.
+_STEPS_OF_ENDS = 8
+_STEPS_TO_END = (1 / 3, 2 / 3, 1.0)
+# Thresholds between the best Hamming loss and the best micro-F1, both counted.
+_CUTS = 9
 _STRENGTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
 # Logarithms of geometric means this near to each other are equal.
 _NEAR = 1e-4
@@ -64,16 +75,22 @@ class Shrinkage:
     path : dict of candidate to float
         Mean geometric mean of the losses on held-out halves for "identity" and each
         strength; empty if the strength was given.
+    share : float
+        What the shift is of the best one.
     """
 
     strength: float
     shift: float
     path: Mapping[Candidate, float]
+    share: float = 1.0
+
+    _NUMBERS: ClassVar = ("strength", "shift", "share")
 
     def state(self) -> dict[str, Any]:
         """Return it as plain values."""
         path = [[name, float(value)] for name, value in self.path.items()]
-        return {"strength": self.strength, "shift": self.shift, "path": path}
+        numbers = {name: getattr(self, name) for name in self._NUMBERS}
+        return numbers | {"path": path}
 
     @classmethod
     def from_state(cls, state: Any) -> Shrinkage | None:
@@ -88,7 +105,7 @@ class Shrinkage:
             }
         except (TypeError, ValueError) as error:
             raise damaged("the path of strengths is none") from error
-        return cls(read_float(state, "strength"), read_float(state, "shift"), pairs)
+        return cls(path=pairs, **{n: read_float(state, n) for n in cls._NUMBERS})
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,9 +114,10 @@ class EvolvedMap:
 
     Attributes
     ----------
-    losses : float64 array (m, o)
-    maps : float64 array (m, size)
-        The front: maps none of which is better than another in every loss.
+    front : CrossFitted
+        Maps to choose from.
+    default : int or None
+        Which of them is ``mean_map``.
     mean_map, final_map : float64 array (size,) or None
         The map that was learnt (of functions, that of the search distribution's mean),
         and that of the best candidate of the last epoch; None for thresholds and the
@@ -111,8 +129,8 @@ class EvolvedMap:
         One record an epoch.
     """
 
-    losses: NDArray[np.float64]
-    maps: NDArray[np.float64]
+    front: CrossFitted
+    default: int | None
     mean_map: NDArray[np.float64] | None
     final_map: NDArray[np.float64] | None
     strength: float
@@ -144,11 +162,14 @@ class MapSearch:
     standard_errors : float, default=1.0
         By how many of these a map must be better than a simpler one.
     ascends : bool, default=True
-        Whether losses that have a gradient are ascended; otherwise all are evolved.
+        Whether losses that have a gradient are ascended. Otherwise all are evolved, and
+        the front is what the evolution kept, with its losses on the same rows.
     averages : bool, default=False
         Whether pairs of halves that disagree on the strength are averaged, instead of
         taking the simplest map that is as good as the best. For losses that are
         ascended.
+    judging : float array (n, M, K), default=None
+        Other scores of the same rows, by which the maps of the front are judged.
     """
 
     def __init__(
@@ -168,12 +189,18 @@ class MapSearch:
         standard_errors: float = 1.0,
         ascends: bool = True,
         averages: bool = False,
+        judging: NDArray[np.floating] | None = None,
     ):
         _check_finite(scores)
         self.space = MapSpace.fit(scores, targets, transform)
         #: All rows, and those that the search sees.
         self.judge = ScoreEngine(self.space, scores, targets, losses, executor)
-        self.rows = _at_most(self.judge, _MOST_ROWS, (*seed, 0))
+        part = _at_most(self.judge, _MOST_ROWS, (*seed, 0))
+        self.rows = self.judge if part is None else self.judge.take(part)
+        self._judging = self.rows
+        if judging is not None:
+            own = judging if part is None else judging[part]
+            self._judging = self.rows.with_scores(own)
         self.population_size = population_size
         self._n_losses = len(get_losses(losses))
         self._max_epochs = max_epochs
@@ -182,7 +209,9 @@ class MapSearch:
         self._standard_errors = standard_errors
         self._seed = seed
         self._executor = executor
-        self._ascends = ascends and self.space.evolved and can_ascend(self.judge)
+        self._keeps_archive = not ascends
+        self._may_ascend = ascends and self.space.evolved
+        self._ascends = self._may_ascend and can_ascend(self.judge)
         self._averages = averages and self._ascends
         self._ascended: dict[float, NDArray[np.float64]] = {}
         self._fitness = Fitness(
@@ -192,11 +221,11 @@ class MapSearch:
     def choose(self, shrinkage: float | Literal["auto"]) -> Shrinkage:
         """Return the strength and the shift; "auto" asks halves of the rows."""
         if self.space.transform == "average":
-            return Shrinkage(0.0, 0.0, {})
+            return Shrinkage(0.0, 0.0, {}, 0.0)
         if shrinkage != "auto":
             return Shrinkage(float(shrinkage), find_shift(self.rows), {})
         if self.rows.n_rows < 2:
-            return Shrinkage(0.0, 0.0, {"identity": np.nan})
+            return Shrinkage(0.0, 0.0, {"identity": np.nan}, 0.0)
         values = self._judged_on_halves()
         names: tuple[Candidate, ...] = ("identity", *_STRENGTHS)
         means = np.exp(values.mean(axis=0)).tolist()
@@ -204,10 +233,10 @@ class MapSearch:
         if self._averages:
             share, strength = mean_choice(values)
             shift = share * find_shift(self.rows) if share > 0 else 0.0
-            return Shrinkage(strength, shift, path)
+            return Shrinkage(strength, shift, path, share)
         best = names[simplest(values, self._standard_errors)]
         if best == "identity":
-            return Shrinkage(0.0, 0.0, path)
+            return Shrinkage(0.0, 0.0, path, 0.0)
         return Shrinkage(best, find_shift(self.rows), path)
 
     def search(self, shift: float, state: Any = None) -> Search:
@@ -228,43 +257,49 @@ class MapSearch:
             search.resume(read_progress(state, strategy, archive))
         return search
 
-    def found(self, search: Search | None, shrinkage: Shrinkage) -> EvolvedMap:
-        """Return the front and the rest; without a search that of the identity."""
+    @property
+    def evolves(self) -> bool:
+        """Whether anything is left for an evolution to find."""
+        return self.space.evolved and not self._ascends
 
-        def shrunk(deviations: NDArray[np.floating]) -> NDArray[np.float64]:
-            return self.space.maps(deviations, shrinkage.shift, shrinkage.strength)
+    def found(
+        self, search: Search | None, shrinkage: Shrinkage, *, judged: bool = True
+    ) -> EvolvedMap:
+        """Return what was learnt, and the front around it.
 
+        Parameters
+        ----------
+        search : Search or None
+            The evolution so far, of losses without a gradient.
+        shrinkage : Shrinkage
+        judged : bool, default=True
+            Whether there is time for a front: maps to choose from, judged on rows that
+            they were learnt without. Otherwise there is one map, on the rows at hand.
+        """
         mean_map = final_map = None
         history: tuple[dict[str, Any], ...] = ()
-        deviations: NDArray[np.floating] = np.zeros((1, self.space.n_deviations))
-        if self.space.transform == "thresholds" and shrinkage.strength > 0:
-            deviations = _threshold_deviations(self.rows, shrinkage.shift)
         if self.space.evolved:
-            mean_map = final_map = shrunk(deviations)[0]
+            deviations = self._deviations(search, shrinkage)
+            mean_map = final_map = self._shrunk(deviations, shrinkage)
         if search is not None:
             history = search.progress.history
-            deviations = search.strategy.mean[None]
-            if self._ascends:
-                deviations = self._start(shrinkage.shift)[None]
-            mean_map = final_map = shrunk(deviations)[0]
             if search.progress.incumbent is not None:
-                final_map = shrunk(search.progress.incumbent[None])[0]
-                deviations = search.progress.archive.thetas
-        candidates = shrunk(deviations)
-        if mean_map is not None:
-            # What predicts may be the identity; there is a choice nevertheless.
-            strength = max(shrinkage.strength, _LEAST_CHOICE)
-            candidates = np.concatenate(
-                [
-                    mean_map[None],
-                    shifted(self.rows, mean_map),
-                    self.space.maps(deviations, shrinkage.shift, strength),
-                ]
-            )
-        losses, maps = self._front(candidates)
+                final_map = self._shrunk(search.progress.incumbent, shrinkage)
+        if not judged:
+            some = self.space.identity() if mean_map is None else mean_map
+            front = CrossFitted.apparent(some[None], self.judge)
+        elif self._keeps_archive and search is not None:
+            candidates = self._archived(search, shrinkage, mean_map)
+            front = CrossFitted.apparent(candidates, self.judge)
+        else:
+            front = self._front(mean_map, shrinkage)
+        front, default = front.front(
+            self._max_front,
+            keep_first=mean_map is not None and not self._keeps_archive,
+        )
         return EvolvedMap(
-            losses,
-            maps,
+            front,
+            default if mean_map is not None else None,
             mean_map,
             final_map,
             shrinkage.strength,
@@ -273,14 +308,116 @@ class MapSearch:
             history,
         )
 
+    def _shrunk(
+        self, deviations: NDArray[np.floating], shrinkage: Shrinkage
+    ) -> NDArray[np.float64]:
+        return self.space.maps(deviations[None], shrinkage.shift, shrinkage.strength)[0]
+
+    def _deviations(
+        self, search: Search | None, shrinkage: Shrinkage
+    ) -> NDArray[np.floating]:
+        """Return what was learnt from all rows."""
+        if shrinkage.strength == 0:
+            return np.zeros(self.space.n_deviations)
+        if self._ascends:
+            return self._start(shrinkage.shift)
+        assert search is not None
+        return search.strategy.mean
+
     def _front(
-        self, maps: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the losses and maps that no other dominates, judged on all rows."""
-        # Float64 from the start: float32 would move scores across thresholds.
-        archive = Archive.empty(self._n_losses, maps.shape[1], self._max_front)
-        losses, front = archive.updated(self.judge.losses(maps), maps).front()
-        return losses, front.astype(np.float64, copy=False)
+        self, mean_map: NDArray[np.float64] | None, shrinkage: Shrinkage
+    ) -> CrossFitted:
+        """Return maps to choose from; the first is the one that was learnt."""
+        learn: Learn = partial(
+            self._maps_between, mean_map=mean_map, shrinkage=shrinkage
+        )
+        if self.space.transform == "average":
+            learn = self._average
+        elif self.space.transform == "thresholds":
+            learn = partial(self._cuts, shrinkage=shrinkage)
+        return cross_fitted(
+            self.rows,
+            learn,
+            self._seed[0],
+            n_folds=_FOLDS_OF_EVOLUTIONS if self.evolves else _FOLDS,
+            # Functions of a user's own are called by one thread.
+            executor=None if self.rows.loss_set.matrix_losses else self._executor,
+            judge=self._judging,
+        )
+
+    def _average(self, engine: ScoreEngine) -> NDArray[np.float64]:
+        """Return what is the same for any rows."""
+        return self.space.identity()[None]
+
+    def _archived(
+        self,
+        search: Search,
+        shrinkage: Shrinkage,
+        mean_map: NDArray[np.float64] | None,
+    ) -> NDArray[np.float64]:
+        """Return the maps that an evolution kept, and shifts of what it learnt."""
+        assert mean_map is not None
+        deviations: NDArray[np.floating] = search.strategy.mean[None]
+        if search.progress.incumbent is not None:
+            deviations = search.progress.archive.thetas
+        # What predicts may be the identity; there is a choice nevertheless.
+        strength = max(shrinkage.strength, _LEAST_CHOICE)
+        own = self.space.maps(deviations, shrinkage.shift, strength)
+        return np.concatenate([mean_map[None], shifted(self.rows, mean_map), own])
+
+    def _maps_between(
+        self,
+        engine: ScoreEngine,
+        mean_map: NDArray[np.float64] | None,
+        shrinkage: Shrinkage,
+    ) -> NDArray[np.float64]:
+        """Return a map of all losses, and maps from there to those of each alone.
+
+        Parameters
+        ----------
+        engine : ScoreEngine
+            All rows, or some.
+        mean_map : float64 array (size,) or None
+            What all rows taught; None for the plain average.
+        shrinkage : Shrinkage
+        """
+        centre = mean_map
+        if engine.n_rows < self.rows.n_rows or centre is None:
+            shift = shrinkage.share * find_shift(engine) if shrinkage.share else 0.0
+            deviations = np.zeros(self.space.n_deviations)
+            if shrinkage.strength > 0:
+                deviations = self._taught(engine, shift)
+            centre = self.space.maps(deviations[None], shift, shrinkage.strength)[0]
+        ends = self._ends(engine) if self._n_losses > 1 else []
+        between = [(1 - t) * centre + t * end for end in ends for t in _STEPS_TO_END]
+        return np.array([centre, *between])
+
+    def _ends(self, engine: ScoreEngine) -> list[NDArray[np.float64]]:
+        """Return maps for each loss alone: a shift, and one with a map of labels."""
+        shifts, values = _shift_values(engine)
+        ends = []
+        for loss, own in zip(engine.loss_set.losses, values.T, strict=True):
+            shift = _best_shift(shifts, own)
+            ends.append(self.space.identity(shift))
+            alone = engine.with_losses([loss])
+            if self._may_ascend and can_ascend(alone):
+                deviations = ascended_deviations(alone, shift, _STEPS_OF_ENDS)
+                ends.append(self.space.maps(deviations[None], shift)[0])
+        return ends
+
+    def _taught(self, engine: ScoreEngine, shift: float) -> NDArray[np.float64]:
+        """Return the deviations that some rows teach."""
+        if self._ascends:
+            return ascended_deviations(engine, shift)
+        seed = (*self._seed, 5, engine.n_rows)
+        return self._evolved_mean(engine.of_deviations(shift), seed)
+
+    def _cuts(self, engine: ScoreEngine, shrinkage: Shrinkage) -> NDArray[np.float64]:
+        """Return thresholds from the best Hamming loss to the best micro-F1."""
+        shift = shrinkage.share * find_shift(engine) if shrinkage.share else 0.0
+        cuts = _threshold_deviations(engine, shift)
+        places = np.linspace(0, len(cuts) - 1, _CUTS).round().astype(int)
+        return self.space.maps(cuts[places], shift, shrinkage.strength)
 
     def _start(self, shift: float) -> NDArray[np.float64]:
         """Return where an evolution begins: where an ascent on all its rows ends."""
@@ -385,6 +522,7 @@ def evolve_map(
     standard_errors: float = 1.0,
     ascends: bool = True,
     averages: bool = False,
+    judging: NDArray[np.floating] | None = None,
 ) -> EvolvedMap:
     """Evolve a map of scores, from the choice of its strength to its front.
 
@@ -417,6 +555,8 @@ def evolve_map(
         Whether losses that have a gradient are ascended; otherwise all are evolved.
     averages : bool, default=False
         Whether pairs of halves that disagree on the strength are averaged.
+    judging : float array (n, M, K), default=None
+        Other scores of the same rows, by which the maps of the front are judged.
 
     Returns
     -------
@@ -467,10 +607,11 @@ def evolve_map(
         standard_errors=standard_errors,
         ascends=ascends,
         averages=averages,
+        judging=judging,
     )
     chosen = run.choose(shrinkage)
     search = None
-    if run.space.evolved:
+    if run.evolves:
         search = run.search(chosen.shift)
         for _ in range(max_epochs):
             search.epoch()
@@ -482,10 +623,20 @@ def find_shift(engine: ScoreEngine) -> float:
 
     Of equal ones that nearest to 0.
     """
+    shifts, values = _shift_values(engine)
+    return _best_shift(shifts, values.mean(axis=1))
+
+
+def _shift_values(
+    engine: ScoreEngine,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return common biases (shifts,), and the log losses (shifts, o) with each."""
     identity = engine.space.identity()
     maps = shifted(engine, identity)
-    shifts = maps[:, -1] - identity[-1]
-    values = log_geometric_mean(engine, maps)
+    return maps[:, -1] - identity[-1], log_losses(engine, maps)
+
+
+def _best_shift(shifts: NDArray[np.float64], values: NDArray[np.float64]) -> float:
     return float(shifts[np.lexsort((np.abs(_SHIFTS), values))[0]])
 
 
@@ -500,14 +651,18 @@ def shifted(engine: ScoreEngine, theta: NDArray[np.float64]) -> NDArray[np.float
 def log_geometric_mean(
     engine: ScoreEngine, maps: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the mean logarithm of the losses (p,); undefined ones are infinite.
+    """Return the mean logarithm of the losses (p,); undefined ones are infinite."""
+    return log_losses(engine, maps).mean(axis=1)
+
+
+def log_losses(engine: ScoreEngine, maps: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the logarithms of the losses (p, o); undefined ones are infinite.
 
     A loss counts as half an error at least: with none at all everything else would
     be forgiven.
     """
     least = 0.5 / engine.targets.dense.size
-    losses = engine.losses(maps)
-    values = np.log(np.maximum(losses, least)).mean(axis=1)
+    values = np.log(np.maximum(engine.losses(maps), least))
     return np.where(np.isnan(values), np.inf, values)
 
 
@@ -578,16 +733,18 @@ def _threshold_deviations(engine: ScoreEngine, shift: float) -> NDArray[np.float
     return -threshold_front(scores, targets.dense, weight).thresholds - shift
 
 
-def _at_most(engine: ScoreEngine, most: int, seed: tuple[int, ...]) -> ScoreEngine:
-    """Return the engine on a stratified part of its rows, if these are too many."""
+def _at_most(
+    engine: ScoreEngine, most: int, seed: tuple[int, ...]
+) -> NDArray[np.intp] | None:
+    """Return a stratified part of the rows if they are too many, else None."""
     if engine.n_rows <= most:
-        return engine
+        return None
     _, part = iterative_split_indices(
         engine.targets.dense,
         test_size=most / engine.n_rows,
         random_state=np.random.default_rng(seed),
     )
-    return engine.take(part)
+    return part
 
 
 def _check_finite(scores: NDArray[np.floating]) -> None:

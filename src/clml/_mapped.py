@@ -187,7 +187,7 @@ class MappedScoresClassifier(LebesgueEstimator):
             return interrupt
         keeper.settle(choice=chosen.state())
         search = None
-        if run.space.evolved:
+        if run.evolves:
             with keeper.reading():
                 search = run.search(chosen.shift, keeper.saved.get("run"))
         fit = _MapFit(run, chosen)
@@ -203,21 +203,28 @@ class MappedScoresClassifier(LebesgueEstimator):
         calibrated: Literal["all", "chosen", "none"] = "all",
     ) -> dict[str, Any]:
         run, shrinkage = rows.run, rows.shrinkage
-        found = run.found(search, shrinkage)
+        found = run.found(search, shrinkage, judged=calibrated == "all")
         names = tuple(loss.name for loss in get_losses(self.losses))
-        front = ParetoFront(found.losses, names, found.maps)
+        front = ParetoFront(
+            found.front.losses,
+            names,
+            found.front.maps,
+            standard_error=found.front.standard_error,
+            difference_error=found.front.difference_error,
+            default=found.default,
+        )
         maps = {"final": found.final_map, "mean": found.mean_map}
         alternatives = {k: (v, 1.0) for k, v in maps.items() if v is not None}
         which = self.incumbent
         if which in maps and not alternatives:
             which = "geometric_mean"
         if self.calibrate and calibrated != "none":
-            chosen = choose_model(front, alternatives, which, None)["incumbent_"]
+            chosen = choose_model(front, alternatives, which)["incumbent_"]
             front, alternatives = _calibrated(
                 run, front, alternatives, None if calibrated == "all" else chosen
             )
         archived = () if search is None else search.progress.archived_losses
-        archived = archived or (found.losses.astype(np.float32),)
+        archived = archived or (found.front.losses.astype(np.float32),)
         return {
             "front_": front,
             "history_": _history(found.history, len(names)),
@@ -232,7 +239,7 @@ class MappedScoresClassifier(LebesgueEstimator):
             "shift_": found.shift,
             "shrinkage_path_": dict(found.path),
             "_alternatives": alternatives,
-            **choose_model(front, alternatives, which, None),
+            **choose_model(front, alternatives, which),
         }
 
     def _training_rows(self, X: Any, y: Any, sample_weight: Any = None) -> Part:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._calibration import fit_temperatures
+from ._cross_fitted import CrossFitted
 from ._front import ParetoFront
 from ._map_search import EvolvedMap, evolve_map
 from ._members import MemberRun, Together
@@ -16,7 +17,7 @@ from ._own_losses import FULL, MapBudget
 from ._score_map import apply_map
 from ._search import history_arrays
 from .lebesgue import Ties
-from .losses import get_losses, supports_credit
+from .losses import get_losses
 from .network import Layout
 
 
@@ -46,9 +47,6 @@ class OutputSettings:
 
 
 _MAP_EPOCHS = FULL.max_epochs
-# Where the map itself ascends, and only a front around it is evolved: the Lebesgue
-# measure of the front does not grow any more after that.
-_FRONT_EPOCHS = 30
 # Scores of the rows that judge: with fewer, threads wait for each other's Python.
 _WORTH_A_THREAD = 10_000
 
@@ -57,10 +55,10 @@ def plain_outputs(run: MemberRun, together: Together) -> EvolvedMap:
     """Return the outputs as they are, for a model that holds whatever comes."""
     n_labels = run.judge.n_labels
     identity = np.concatenate([np.ones(n_labels), np.zeros(n_labels)])
-    losses = run.losses_of(together.unseen)
-    return EvolvedMap(
-        losses[None], identity[None], identity, identity, 0.0, 0.0, {}, ()
-    )
+    losses = run.losses_of(run.unswayed(together))[None]
+    unknown = np.full(losses.shape, np.nan)
+    front = CrossFitted(identity[None], losses, unknown, unknown)
+    return EvolvedMap(front, 0, identity, identity, 0.0, 0.0, {}, ())
 
 
 def evolved_outputs(
@@ -69,15 +67,13 @@ def evolved_outputs(
     """Evolve a scale and a bias for each label on the rows that judge."""
     if together.unseen.size < _WORTH_A_THREAD:
         executor = None
-    climbs = settings.ascends and supports_credit(settings.losses)
-    max_epochs = _FRONT_EPOCHS if climbs else _MAP_EPOCHS
     return evolve_map(
         together.unseen[:, None],
         run.judge,
         settings.losses,
         transform="affine",
         shrinkage=settings.shrinkage,
-        max_epochs=min(settings.budget.max_epochs, max_epochs),
+        max_epochs=min(settings.budget.max_epochs, _MAP_EPOCHS),
         population_size=settings.budget.population_size,
         most_repeats=settings.budget.most_repeats,
         standard_errors=settings.budget.standard_errors,
@@ -87,6 +83,7 @@ def evolved_outputs(
         max_front=settings.max_front,
         seed=settings.seed,
         executor=executor,
+        judging=run.unswayed(together)[:, None],
     )
 
 
@@ -98,7 +95,10 @@ def member_attributes(
     calibrate: bool,
 ) -> dict[str, Any]:
     """Return the fitted attributes of members and their outputs."""
-    maps = [*outputs.maps, outputs.final_map, outputs.mean_map]
+    found = outputs.front
+    # Rows that every member was trained on say nothing of how far off losses may be.
+    known = 1.0 if run.jury.impartial else np.nan
+    maps = [*found.maps, outputs.final_map, outputs.mean_map]
     temperature = np.ones(len(maps))
     if calibrate:
         scores = together.unseen[:, None]
@@ -106,17 +106,20 @@ def member_attributes(
             logits = apply_map(theta, scores)[None]
             (temperature[i],) = fit_temperatures(logits, run.judge)
     front = ParetoFront(
-        losses=outputs.losses,
+        losses=found.losses,
         loss_names=tuple(loss.name for loss in get_losses(losses)),
-        theta=outputs.maps.astype(np.float32),
+        theta=found.maps.astype(np.float32),
         temperature=temperature[:-2],
+        standard_error=known * found.standard_error,
+        difference_error=known * found.difference_error,
+        default=outputs.default,
     )
     history = run.progress.history
     judged = [record["incumbent_validation"] for record in history]
     return {
         "front_": front,
         "history_": history_arrays(history),
-        "archive_losses_": np.array(judged or outputs.losses, dtype=np.float32),
+        "archive_losses_": np.array(judged or found.losses, dtype=np.float32),
         "n_epochs_": run.progress.epoch,
         "shrinkage_": outputs.strength,
         "shift_": outputs.shift,

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._ascent import Climber
+from ._epoch_folds import N_FOLDS, EpochChoices, EpochFolds
 from ._kind_shares import kind_shares
 from ._member_epochs import AscentEpoch, EvolutionEpoch, RunAll
 from ._search import TRACKED, EpochRows, Fitness, centre, n_undefined
@@ -462,6 +463,9 @@ class MemberProgress:
     measure : float
         The largest Lebesgue measure of what the members' judged losses dominate.
     history : tuple of dict
+    choices : EpochChoices
+        What parts of the rows that judge have chosen for the rest; of no entries
+        before the first epoch, and where losses are functions of all rows.
     """
 
     epoch: int = 0
@@ -470,6 +474,7 @@ class MemberProgress:
     value: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     measure: float = 0.0
     history: tuple[dict[str, Any], ...] = ()
+    choices: EpochChoices = field(default_factory=EpochChoices)
 
     @property
     def archived_losses(self) -> tuple[NDArray[np.float64], ...]:
@@ -479,7 +484,13 @@ class MemberProgress:
     def to_continue(self) -> MemberProgress:
         """Return what another run goes on from, which may have other rows to judge."""
         nothing = np.empty(0)
-        return replace(self, best=None, best_value=nothing, value=nothing)
+        return replace(
+            self,
+            best=None,
+            best_value=nothing,
+            value=nothing,
+            choices=EpochChoices(),
+        )
 
 
 class MemberRun:
@@ -524,6 +535,11 @@ class MemberRun:
         choosing = (*self._losses, *self._stand_ins)
         self._choosing = LossSet(choosing, n_labels)
         self._recorded = LossSet((*choosing, *get_losses(TRACKED)), n_labels)
+        self._folds: EpochFolds | None = None
+        # Functions are slow enough where they are called once an epoch.
+        if judge.n_rows >= N_FOLDS and not self._choosing.matrix_losses:
+            value_of = partial(_log_mean, targets=judge)
+            self._folds = EpochFolds(judge, self._choosing, value_of)
         self.progress = progress or MemberProgress()
 
     def epoch(self) -> dict[str, Any]:
@@ -568,8 +584,15 @@ class MemberRun:
             value=value,
             measure=measure,
             history=(*now.history, record),
+            choices=self._choices(said),
         )
         return record
+
+    def _choices(self, said: Together) -> EpochChoices:
+        now = self.progress.choices
+        if self._folds is None:
+            return now
+        return self._folds.after(now, said.by_kind, _KEPT_VALUE)
 
     @property
     def _helpers(self) -> Executor | None:
@@ -590,6 +613,19 @@ class MemberRun:
             return best
         shares = kind_shares(best.by_kind, self.judge, self._choosing.losses)
         return replace(best, shares=shares)
+
+    def unswayed(self, together: Together) -> NDArray[np.float64]:
+        """Return logits of the rows that judge, of epochs that others of them chose.
+
+        Parameters
+        ----------
+        together : Together
+            What predicts: kinds of members have the shares that they have there.
+        """
+        by_kind = self.progress.choices.by_kind
+        if not by_kind.size:
+            return together.unseen
+        return replace(together, by_kind=by_kind).unseen
 
     def judge_now(self) -> None:
         """Judge the members as they are, before any epoch."""

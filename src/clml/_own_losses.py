@@ -52,8 +52,9 @@ class MapBudget:
     @property
     def n_calls(self) -> int:
         """About how often a loss is computed."""
-        n_evolutions = 2 * (self.most_repeats or 5) + 1
-        return n_evolutions * (self.max_epochs * self.population_size + 70) + 270
+        # On halves for the strength, on all rows, on halves to judge the front.
+        n_evolutions = 2 * (self.most_repeats or 5) + 1 + 2
+        return n_evolutions * (self.max_epochs * self.population_size + 70) + 600
 
 
 #: What a label's scale and bias take: more epochs find nothing more.
@@ -91,18 +92,14 @@ def functions_among(losses: Sequence[Loss]) -> tuple[MatrixLoss, ...]:
     return tuple(loss for loss in losses if isinstance(loss, MatrixLoss))
 
 
-def are_slow(
-    functions: Sequence[MatrixLoss], targets: RowTargets, halves: bool
-) -> bool:
+def are_slow(functions: Sequence[MatrixLoss], targets: RowTargets) -> bool:
     """Call functions before anything is trained, to see that they work and how fast.
 
     Parameters
     ----------
     functions : sequence of MatrixLoss
     targets : RowTargets
-        Of the rows that judge.
-    halves : bool
-        Whether functions will be called with half of the rows, too.
+        Of the rows that judge. Functions will be called with half of them, too.
 
     Returns
     -------
@@ -112,7 +109,7 @@ def are_slow(
     """
     generator = np.random.default_rng(0)
     scores = generator.normal(size=(targets.n_rows, targets.n_labels))
-    if halves and targets.n_rows > 1:
+    if targets.n_rows > 1:
         half = np.arange(0, targets.n_rows, 2)
         _seconds_of(functions, targets.take(half), scores[half])
     seconds = np.inf

@@ -17,6 +17,7 @@ from ._adam import Adam
 from ._archive import Archive
 from ._ascent import Climber
 from ._candidates import as_single
+from ._epoch_folds import N_FOLDS, EpochChoices
 from ._members import AscendingMembers, MemberProgress, Members, Together
 from ._search import Progress, Search, history_arrays
 from ._starts import LastLayer
@@ -145,6 +146,7 @@ def members_state(members: Members, progress: MemberProgress) -> dict[str, Any]:
         "value": progress.value,
         "measure": progress.measure,
         "history": history_arrays(progress.history),
+        "choices": dict(vars(progress.choices)),
     }
 
 
@@ -203,6 +205,19 @@ def read_member_progress(
         value=read_floats(state, "value", (n_kinds,)),
         measure=read_float(state, "measure"),
         history=read_history(state, n_epochs, n_losses, "incumbent_validation"),
+        choices=_read_choices(entry(state, "choices"), n_kinds, unseen),
+    )
+
+
+def _read_choices(state: Any, n_kinds: int, unseen: Shape) -> EpochChoices:
+    values = entry(state, "value")
+    if isinstance(values, np.ndarray) and values.size == 0:
+        return EpochChoices()
+    shape = (N_FOLDS, n_kinds)
+    return EpochChoices(
+        read_floats(state, "value", shape),
+        read_floats(state, "best_value", shape),
+        read_floats(state, "by_kind", (n_kinds, *unseen)),
     )
 
 

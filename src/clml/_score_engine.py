@@ -88,6 +88,12 @@ class ScoreEngine:
         other.loss_set = LossSet(get_losses(losses), self.targets.n_labels)
         return other
 
+    def with_scores(self, scores: NDArray[np.floating]) -> Self:
+        """Return an engine for other scores (n, M, K) of the same rows."""
+        other = copy.copy(self)
+        other._scores = np.ascontiguousarray(scores, dtype=np.float64)
+        return other
+
     def of_deviations(self, shift: float) -> Self:
         """Return an engine on the same rows whose candidates are deviations."""
         other = copy.copy(self)

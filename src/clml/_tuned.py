@@ -49,7 +49,9 @@ class LebesgueTunedClassifier(MappedScoresClassifier):
         evolve the map, and nothing is fitted again. It must have been fitted on the
         labels of y in their order, or on the classes of a 1-D y.
     max_epochs : int, default=120
-        Generations of the search.
+        Generations of the search, which takes place where a loss has no gradient, as
+        functions have none. Otherwise maps ascend the losses, there are no epochs, and
+        ``population_size``, ``ties``, ``patience`` and ``max_seconds`` have no effect.
     population_size : int, default=64
         Candidates an epoch; None for 4 + ⌊3 ln n⌋, n the numbers that are evolved.
     ties : {"depth", "layer"} or None, default="depth"
@@ -94,10 +96,9 @@ class LebesgueTunedClassifier(MappedScoresClassifier):
     estimator_ : estimator
         Fitted on all rows.
     front_ : ParetoFront
-        Maps of which none is better than another in every loss, judged on the
-        out-of-fold scores, which also chose them: :class:`ParetoFront` says how much
-        too good these losses are. ``front_.theta`` is float64 and holds a factor, then
-        a bias for each label; for "mixing" factors (K, K), then biases.
+        Maps to choose from, judged on out-of-fold scores of rows that they were learnt
+        without: see :class:`ParetoFront`. ``front_.theta`` is float64 and holds a
+        factor, then a bias for each label; for "mixing" factors (K, K), then biases.
     theta_ : float64 array
         The map that predicts.
     temperature_ : float
@@ -117,7 +118,7 @@ class LebesgueTunedClassifier(MappedScoresClassifier):
         ``incumbent_train`` and ``mean_train``, and how many candidates had
         ``undefined`` ones;
         ``incumbent_binary_cross_entropy_train`` and ``incumbent_row_log_loss_train``.
-        Arrays are empty where nothing was evolved, as for a strength of 0.
+        Arrays are empty where nothing was evolved: where all losses have a gradient.
     archive_losses_ : float32 array (candidates, o)
         Losses of every candidate of every epoch, at full strength.
     n_epochs_, population_size_ : int

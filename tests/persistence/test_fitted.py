@@ -472,6 +472,26 @@ def test_losses_of_candidates_may_be_undefined(fitted):
         check_fitted(model)
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("standard_error", -0.1, "front_.standard_error is negative"),
+        ("difference_error", -0.1, "front_.difference_error is negative"),
+        ("standard_error", np.zeros((1, 1)), "front_.standard_error"),
+        ("default", 10_000, "front_.default is 10000"),
+        ("default", True, "front_.default is True"),
+        ("default", 0.0, "front_.default is 0.0"),
+    ],
+)
+def test_errors_and_default_of_a_front_are_checked(fitted, name, value, message):
+    model = copy.deepcopy(fitted)
+    if isinstance(value, float) and name != "default":
+        value = np.full(model.front_.losses.shape, value)
+    object.__setattr__(model.front_, name, value)
+    with pytest.raises(ValueError, match=message):
+        check_fitted(model)
+
+
 def test_variances_of_a_network_are_not_negative(small_data):
     model = CLIFClassifier(max_epochs=1, random_state=0).fit(*small_data)
     check_fitted(model)

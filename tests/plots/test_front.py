@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+from clml import ParetoFront
 from clml.lebesgue import nondominated
 from clml.plots import FrontDisplay
 from clml.plots._front import lower_staircase
@@ -56,8 +57,23 @@ def test_from_estimator(fitted):
     assert selected.chosen[0] == fitted.front_.losses[:, 0].min()
 
 
+def test_the_default_is_marked_and_errors_are_bars():
+    errors = 0.1 * np.asarray(LOSSES)
+    front = ParetoFront(
+        np.asarray(LOSSES), NAMES, LOSSES, standard_error=errors, default=1
+    )
+    estimator = SimpleNamespace(front_=front, incumbent_="mean", history_={})
+    display = FrontDisplay.from_estimator(estimator).plot()
+    assert_array_equal(display.chosen, LOSSES[1])
+    bars = display.ax_[0].containers[0]
+    assert bars.has_xerr
+    assert bars.has_yerr
+    with pytest.raises(ValueError, match="errors must not be negative and have"):
+        FrontDisplay(LOSSES, NAMES, errors=-errors)
+
+
 def test_model_outside_the_front_without_losses_is_not_marked():
-    front = SimpleNamespace(losses=LOSSES, loss_names=NAMES)
+    front = ParetoFront(np.asarray(LOSSES), NAMES, LOSSES)
     estimator = SimpleNamespace(front_=front, incumbent_="mean", history_={})
     assert FrontDisplay.from_estimator(estimator).chosen is None
 

@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 
 from clml import ParetoFront
-from clml.report._run_tables import comparison_table, label_scores, labels_table
+from clml.report._run_tables import (
+    comparison_table,
+    label_scores,
+    labels_table,
+    members_table,
+)
 from clml.report._runs import MOST_EPOCHS, front_of, run_of_artifact, trajectory_of
 
 NAMES = ["hamming", "lrap"]
@@ -42,6 +47,30 @@ def test_ties_go_as_the_front_has_them(seed):
         )
         sums = losses @ np.array(weights, dtype=float)
         assert min(range(len(losses)), key=lambda i: (sums[i], rank[i])) == expected
+
+
+def test_errors_of_a_front():
+    losses = [[0.3, 0.3], [0.2, 0.5], [0.5, 0.2]]
+    error = [[0.01, 0.02], [0.03, np.nan], [0.05, 0.06]]
+    front = front_of(
+        losses,
+        ("hamming", "lrap"),
+        default={"name": "d", "index": 0},
+        standard_error=error,
+        difference_error=[[0, 0], [0.08, 0], [0, 0.04]],
+        compared_with=0,
+    )
+    assert front["standard_error"][1] == [0.03, None]
+    assert front["compared_with"] == 0
+    assert np.allclose(front["clear_lead"], [[0, 0], [0.12, 0], [0, 0.06]])
+    # Hamming loss is 0.1 less, which is not clear; LRAP as much, which is.
+    assert [preset["index"] for preset in front["presets"][:2]] == [0, 2]
+    rows = members_table("t", front)["rows"]
+    assert [cell["spread"] for cell in rows[1]] == ["", "±0.0300", ""]
+    unknown = front_of(
+        losses, ("hamming", "lrap"), default={"name": "d", "index": None}
+    )
+    assert unknown["standard_error"] is unknown["clear_lead"] is None
 
 
 def test_front_keeps_its_losses_to_the_last_bit(made_up_front):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 from typing import IO, Any
@@ -256,15 +257,28 @@ def _members(front: Any) -> list[dict[str, Any]]:
 
     best: dict[int, list[str]] = {}
     for rule in (*front.loss_names, *RULES):
-        best.setdefault(front.select(rule), []).append(rule)
+        best.setdefault(front.choice(rule)[0], []).append(rule)
+
+    def named(values: Any) -> dict[str, float | None]:
+        numbers = [v if math.isfinite(v) else None for v in values.tolist()]
+        return dict(zip(front.loss_names, numbers, strict=True))
+
     return [
         {
             "member": number,
-            "losses": dict(zip(front.loss_names, row.tolist(), strict=True)),
+            "losses": named(losses),
+            "standard_errors": named(errors),
             "best_for": best.get(number, []),
         }
-        for number, row in enumerate(front.losses)
+        for number, (losses, errors) in enumerate(
+            zip(front.losses, front.standard_error, strict=True)
+        )
     ]
+
+
+def _loss_cell(loss: float, error: float | None, name: str) -> str:
+    cell = f"{loss:.4f}" if error is None else f"{loss:.4f} ±{error:.4f}"
+    return f"{cell:>{max(10, len(name), len(cell))}}"
 
 
 @click.command()
@@ -276,9 +290,10 @@ def front(
 ) -> None:
     """List the models that training found, of which none is better in every loss.
 
-    Their losses are those on rows that training held out but chose by: with few rows
-    they are too good, and evaluate on others tells. --select marks the one that a rule
-    prefers; predict and evaluate take the same rules.
+    Their losses are what to expect on new rows, give or take a standard error. Without
+    errors, as of the paper's settings, they are those on rows that training chose by:
+    with few rows too good, and evaluate on others tells. --select marks the one that a
+    rule prefers; predict and evaluate take the same rules.
 
     \b
     Examples:
@@ -290,17 +305,26 @@ def front(
         raise ValueError(f"{model}: a {type(clf).__name__} has no front.")
     members = _members(clf.front_)
     chosen = clf.incumbent_
+    if chosen == "mean" and clf.front_.default is not None:
+        chosen = clf.front_.default
     if as_json:
         print_json(
             {"losses": clf.front_.loss_names, "predicts": chosen, "members": members}
         )
         return
     names = clf.front_.loss_names
-    click.echo("  ".join(["member", *(f"{n:>10s}" for n in names), "best for"]))
-    for member in members:
+    lines = [
+        [
+            _loss_cell(member["losses"][name], member["standard_errors"][name], name)
+            for name in names
+        ]
+        for member in members
+    ]
+    heads = [f"{n:>{len(cell)}s}" for n, cell in zip(names, lines[0], strict=True)]
+    click.echo("  ".join(["member", *heads, "best for"]))
+    for member, cells in zip(members, lines, strict=True):
         number = member["member"]
         mark = "*" if number == chosen else " "
-        cells = [f"{v:>{max(10, len(n))}.4f}" for n, v in member["losses"].items()]
         line = "  ".join([f"{mark}{number:5d}", *cells, ", ".join(member["best_for"])])
         click.echo(line.rstrip())
     rule = "select" if select is not None else "the model that training chose"

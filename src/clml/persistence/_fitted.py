@@ -28,6 +28,8 @@ from ._fitted_search import check_clml, check_stacking, check_tuned
 
 _FOUND: Mapping[str, tuple[str, tuple[str | int, ...]]] = {
     "front_.losses": ("f", ("m", "o")),
+    "front_.standard_error": ("f", ("m", "o")),
+    "front_.difference_error": ("f", ("m", "o")),
     "front_.temperature": ("f", ("m",)),
     "archive_losses_": ("f", ("candidates", "o")),
 }
@@ -49,8 +51,13 @@ _ARRAYS: Mapping[str, Mapping[str, tuple[str, tuple[str | int, ...]]]] = {
 }
 # What is divided by.
 _POSITIVE = ("front_.temperature",)
-# Losses of single candidates may be undefined.
-_OF_ANY_VALUE = ("archive_losses_", "front_.losses")
+# Losses of single candidates may be undefined, and errors unknown.
+_OF_ANY_VALUE = (
+    "archive_losses_",
+    "front_.difference_error",
+    "front_.losses",
+    "front_.standard_error",
+)
 # Their learners may take text, which has no features to count.
 _OF_ANY_ROWS = ("LebesgueStackingClassifier", "LebesgueTunedClassifier")
 

@@ -235,6 +235,14 @@ def _check_found(estimator: Any, candidate: int, lengths: dict[str, int]) -> Non
         "front_.loss_names are not names",
     )
     require(not np.isnan(front.losses).any(), "front_.losses holds NaN")
+    for name in ("standard_error", "difference_error"):
+        errors = find(front, name)
+        require(not (errors < 0).any(), f"front_.{name} is negative")
+    require(
+        front.default is None
+        or (type(front.default) is int and 0 <= front.default < len(front.losses)),
+        f"front_.default is {front.default!r}, which is no model of the front",
+    )
     check_positive("temperature_", find_number(estimator, "temperature_"))
     check_history(estimator)
     alternatives = find_a(dict, estimator, "_alternatives")

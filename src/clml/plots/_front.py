@@ -56,6 +56,8 @@ class FrontDisplay:
         The member that predicts, or its losses where it is none of them.
     rows : str, default="validation"
         Which rows the losses are from, for the labels.
+    errors : array-like of shape (m, o), default=None
+        Standard errors of the losses, drawn as bars; NaN where one is not known.
 
     Attributes
     ----------
@@ -82,6 +84,7 @@ class FrontDisplay:
         *,
         chosen: int | ArrayLike | None = None,
         rows: str = "validation",
+        errors: ArrayLike | None = None,
     ) -> None:
         self.loss_names = [str(name) for name in loss_names]
         n_losses = len(self.loss_names)
@@ -102,6 +105,15 @@ class FrontDisplay:
         elif chosen is not None:
             self.chosen = check_numbers("chosen", chosen, n_losses)
         self.rows = rows
+        self.errors: Floats | None = None
+        if errors is not None:
+            array = np.asarray(errors, dtype=np.float64)
+            if array.shape != self.losses.shape or (array < 0).any():
+                raise ValueError(
+                    "errors must not be negative and have the shape of losses, "
+                    f"{self.losses.shape}, got shape {array.shape}."
+                )
+            self.errors = array
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
@@ -126,7 +138,11 @@ class FrontDisplay:
             is_known = chosen == "final" and len(last) > 0
             has_members = hasattr(estimator, "networks_")
             chosen = last[-1] if is_known and not has_members else None
-        return cls(front.losses, front.loss_names, chosen=chosen)
+        if chosen is None and getattr(estimator, "incumbent_", None) == "mean":
+            chosen = front.default
+        known = np.isfinite(front.standard_error).any()
+        errors = front.standard_error if known else None
+        return cls(front.losses, front.loss_names, chosen=chosen, errors=errors)
 
     @classmethod
     def from_artifact(
@@ -185,6 +201,16 @@ class FrontDisplay:
             linewidth=1,
             label="best by these two losses",
         )
+        if self.errors is not None:
+            ax.errorbar(
+                *points.T,
+                xerr=self.errors[:, i],
+                yerr=self.errors[:, j],
+                fmt="none",
+                ecolor=GREY,
+                elinewidth=0.5,
+                label="standard error",
+            )
         ax.plot(*points.T, "o", color=COLOURS[0], markersize=4, label="member")
         if self.chosen is not None:
             ax.plot(

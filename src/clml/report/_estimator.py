@@ -144,7 +144,9 @@ def _n_rows(X: Any) -> int:
 
 
 def _front(estimator: Any, counts: dict[str, Any]) -> dict[str, Any]:
-    chosen = estimator.incumbent_
+    chosen, front = estimator.incumbent_, estimator.front_
+    if chosen == "mean" and front.default is not None:
+        chosen = front.default
     member = isinstance(chosen, int | np.integer)
     words = "member that predicts" if member else f"what predicts, {chosen!r}"
     default: dict[str, Any] = {"name": words, "index": int(chosen) if member else None}
@@ -152,9 +154,14 @@ def _front(estimator: Any, counts: dict[str, Any]) -> dict[str, Any]:
         default |= counts.get("own", {})
         default["validation"] = _final_losses(estimator)
     counted = {k: v for k, v in counts.items() if k != "own"}
+    if np.isfinite(front.standard_error).any():
+        counted["standard_error"] = front.standard_error
+    if front.default is not None:
+        counted["difference_error"] = front.difference_error
+        counted["compared_with"] = front.default
     return front_of(
-        estimator.front_.losses,
-        estimator.front_.loss_names,
+        front.losses,
+        front.loss_names,
         default=default,
         rows=_judging_rows(estimator),
         labels=[str(label) for label in estimator.label_names_],

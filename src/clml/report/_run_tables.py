@@ -107,12 +107,21 @@ def members_table(name: str, front: Mapping[str, Any]) -> dict[str, Any]:
             for title in front["loss_titles"]
         ),
     ]
+    m, o = len(front["validation"]), len(front["loss_titles"])
+    unknown = [[None] * o] * m
+    spreads = {"validation": front["standard_error"] or unknown}
     rows = [
         [
             number_cell(i, digits=0),
-            *(number_cell(value) for part in parts for value in front[part][i]),
+            *(
+                number_cell(value, spread)
+                for part in parts
+                for value, spread in zip(
+                    front[part][i], spreads.get(part, unknown)[i], strict=True
+                )
+            ),
         ]
-        for i in range(len(front["validation"]))
+        for i in range(m)
     ]
     return table(name, "All members", columns, rows, words=0)
 

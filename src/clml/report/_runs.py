@@ -98,6 +98,9 @@ def front_of(
     relevant: ArrayLike | None = None,
     hits: ArrayLike | None = None,
     predicted: ArrayLike | None = None,
+    standard_error: ArrayLike | None = None,
+    difference_error: ArrayLike | None = None,
+    compared_with: int | None = None,
 ) -> dict[str, Any]:
     """Return a front with all that the page needs to choose from it.
 
@@ -119,12 +122,18 @@ def front_of(
         Test rows that have each label.
     hits, predicted : array-like of shape (m, K), default=None
         Test rows for which each member decides for a label: rightly, and at all.
+    standard_error, difference_error : array-like of shape (m, o), default=None
+        How far off ``losses`` may be, and their differences from those of the member
+        ``compared_with``, which is chosen where none is clearly better.
+    compared_with : int, default=None
 
     Returns
     -------
     dict
     """
-    front = _checked_front(losses, loss_names)
+    front = _checked_front(
+        losses, loss_names, standard_error, difference_error, compared_with
+    )
     m, o = front.losses.shape
     # Ties of weighted sums go by this order: the page need not take logarithms.
     tie_rank = np.empty(m, dtype=int)
@@ -136,10 +145,15 @@ def front_of(
         "loss_names": list(front.loss_names),
         "loss_titles": [loss_title(name) for name in front.loss_names],
         "validation": front.losses.tolist(),
+        "standard_error": None
+        if standard_error is None
+        else _plain(front.standard_error, 8),
+        "compared_with": compared_with,
+        "clear_lead": None if compared_with is None else front.clear_lead.tolist(),
         "test": None if test is None else _plain(_shaped(test, (m, o), "test"), 8),
         "tie_rank": tie_rank.tolist(),
         "presets": [
-            {"name": title, "index": front.select(rule)}
+            {"name": title, "index": front.choice(rule)[0]}
             for title, rule in zip(
                 [*titles, "knee", "geometric mean"], rules, strict=False
             )
@@ -166,11 +180,17 @@ def front_of(
                 f"got {len(found['labels'])} names."
             )
     start = found["default"]["index"]
-    found["start"] = front.select("geometric_mean") if start is None else start
+    found["start"] = front.choice("geometric_mean")[0] if start is None else start
     return found
 
 
-def _checked_front(losses: ArrayLike, loss_names: Sequence[str]) -> ParetoFront:
+def _checked_front(
+    losses: ArrayLike,
+    loss_names: Sequence[str],
+    standard_error: ArrayLike | None,
+    difference_error: ArrayLike | None,
+    default: int | None,
+) -> ParetoFront:
     array = np.asarray(losses, dtype=np.float64)
     if array.ndim != 2 or not len(array) or not np.isfinite(array).all():
         raise ValueError(
@@ -184,7 +204,18 @@ def _checked_front(losses: ArrayLike, loss_names: Sequence[str]) -> ParetoFront:
             f"losses, got {m} and {o}."
         )
     names = tuple(str(name) for name in loss_names)
-    return ParetoFront(array, names, np.zeros((m, 1), dtype=np.float32))
+    return ParetoFront(
+        array,
+        names,
+        np.zeros((m, 1), dtype=np.float32),
+        standard_error=_errors(standard_error, (m, o), "standard_error"),
+        difference_error=_errors(difference_error, (m, o), "difference_error"),
+        default=default,
+    )
+
+
+def _errors(values: ArrayLike | None, shape: tuple[int, int], name: str) -> Floats:
+    return _shaped(np.full(shape, np.nan) if values is None else values, shape, name)
 
 
 def _default(default: Mapping[str, Any], m: int, o: int, k: int) -> dict[str, Any]:

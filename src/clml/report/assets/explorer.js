@@ -1,7 +1,8 @@
 // Choosing a member of a front: by weights, by a rule, by pointing at it.
 
 // The smallest weighted sum; ties go to the smaller geometric mean, then the smaller
-// index. The same as ParetoFront.select(weights=...): tie_rank holds that order.
+// index; a member that none is clearly better than comes before them. The same as
+// ParetoFront.select(weights=...): tie_rank holds the order, clear_lead what is clear.
 function chooseByWeights(front, weights) {
   let best = null;
   front.validation.forEach((losses, i) => {
@@ -10,7 +11,11 @@ function chooseByWeights(front, weights) {
       (sum === best.sum && front.tie_rank[i] < front.tie_rank[best.i]);
     if (better) best = { i, sum };
   });
-  return best.i;
+  const other = front.compared_with;
+  if (other === null) return best.i;
+  const weighted = (values) => values.reduce((total, value, j) => total + value * weights[j], 0);
+  const lead = weighted(front.validation[other].map((loss, j) => loss - front.validation[best.i][j]));
+  return lead > weighted(front.clear_lead[best.i]) ? best.i : other;
 }
 
 // Precision, recall and F1 of a label; null where there is nothing to divide by.
