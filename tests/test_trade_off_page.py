@@ -3,39 +3,71 @@
 import csv
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.fixture(scope="module")
-def measured():
-    path = ROOT / "benchmarks" / "results" / "front_optimism.csv"
+def measured(name):
+    path = ROOT / "benchmarks" / "results" / name
     with path.open(newline="") as file:
         return list(csv.DictReader(file))
 
 
-def test_every_measured_figure_stands_on_the_page(measured):
+@pytest.fixture(scope="module")
+def tables():
+    """Return the cells of each table of the page, without heads."""
     page = (ROOT / "docs" / "trade-off.md").read_text(encoding="utf-8")
-    table = [
-        [cell.strip(" `") for cell in line.split("|")[1:-1]]
-        for line in page.splitlines()
-        if line.startswith("|")
-    ][2:]
+    blocks = [block for block in page.split("\n\n") if block.startswith("|")]
+    return [
+        [[cell.strip(" `") for cell in line.split("|")[1:-1]] for line in lines[2:]]
+        for lines in map(str.splitlines, blocks)
+    ]
+
+
+def test_every_stated_loss_stands_on_the_page(tables):
     expected = {}
-    for row in measured:
-        place = (row["labels"], row["classifier"], row["rows"])
-        expected.setdefault(place, []).append(f"{row['stated']} → {row['fresh']}")
-    assert {tuple(cells[:3]): cells[3:] for cells in table} == expected
+    for row in measured("front_honesty.csv"):
+        if row["model"] == row["loss"]:
+            share = row["within_two_errors"]
+            beside = f" ({float(share):.0%})".replace("%", " %") if share else ""
+            cells = expected.setdefault((row["labels"], row["classifier"]), [])
+            cells.append(f"{row['stated']} → {row['fresh']}{beside}")
+    assert {tuple(cells[:2]): cells[2:] for cells in tables[1]} == expected
 
 
-def test_the_script_compares_what_the_page_says(import_benchmark, measured):
-    script = import_benchmark("front_optimism")
-    assert {row["classifier"] for row in measured} == set(script.classifiers(0))
-    assert {int(row["rows"]) for row in measured} == set(script.ROWS)
-    one = {"labels": "noise", "classifier": "c", "rows": 60, "loss": "lrap"}
-    numbers = [(0.1, 0.2), (0.3, 0.6)]
-    runs = [one | {"stated": a, "fresh": b} for a, b in numbers]
-    (line,) = script.summary(runs)
-    assert (line["stated"], line["fresh"], line["seeds"]) == ("0.200", "0.400", 2)
-    assert (line["worst_stated"], line["worst_fresh"]) == ("0.300", "0.600")
+def test_every_choice_stands_on_the_page(tables):
+    counts = ("classifier", "loss", "selected_another", "worse", "better")
+    expected = [
+        [*(row[name] for name in counts), f"{float(row['mean_change']) * 100:+.2f} %"]
+        for row in measured("front_select.csv")
+    ]
+    assert tables[0] == expected
+
+
+def test_the_scripts_measure_what_the_page_says(import_benchmark):
+    script = import_benchmark("front_honesty")
+    rows = measured("front_honesty.csv")
+    runs = {row["classifier"]: int(row["runs"]) for row in rows}
+    assert runs == script.RUNS
+    assert script.ROWS == 200
+    one = {"labels": "noise", "classifier": "c", "model": "lrap", "loss": "lrap"}
+    numbers = [(0.1, 0.2, 0.06), (0.3, 0.6, 0.1)]
+    (line,) = script.summary(
+        [one | {"stated": a, "fresh": b, "error": e} for a, b, e in numbers]
+    )
+    assert (line["stated"], line["fresh"], line["runs"]) == ("0.200", "0.400", 2)
+    assert (line["error"], line["within_two_errors"]) == ("0.080", "0.500")
+    (line,) = script.summary([one | {"stated": 0.1, "fresh": 0.2, "error": np.nan}])
+    assert line["error"] == line["within_two_errors"] == ""
+
+
+def test_choices_are_counted(import_benchmark):
+    script = import_benchmark("front_select")
+    found = np.array([[np.nan, 0.01, 0.004], [-0.02, 0.02, -0.008]])
+    counts = [
+        (line["selected_another"], line["worse"], line["better"])
+        for line in script.summary("c", found)
+    ]
+    assert counts == [(1, 0, 1), (2, 2, 0), (2, 0, 0)]
