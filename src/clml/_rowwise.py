@@ -7,12 +7,11 @@ is the sum of its terms in one order, whatever rows are beside it.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
 from ._compiled import compiled
+from ._products import aligned
 from ._simd import address
 from ._simd_tiles import (
     NUMBERS,
@@ -30,8 +29,6 @@ _DEPTH = 256
 # the same columns, stays in the nearest cache.
 _ENTRIES = 16
 _ROWS = 512
-# Bytes of a line of the cache.
-_LINE = 64
 
 
 class Packed:
@@ -103,7 +100,7 @@ class Packed:
             )
         if X.strides[1] != X.itemsize or X.strides[0] % X.itemsize:
             X = np.ascontiguousarray(X)
-        out = _aligned((len(X), n_panels * width), X.dtype)
+        out = aligned((len(X), n_panels * width), X.dtype)
         out[:] = self._bias
         _multiply(X, self._panels, NUMBERS[X.itemsize], absolute, self._rectified, out)
         return out
@@ -150,9 +147,9 @@ class PackedTable:
         """
         n_panels, _, width = self._panels.shape
         n = len(indptr) - 1
-        out = _aligned((n, n_panels * width), self._panels.dtype)
+        out = aligned((n, n_panels * width), self._panels.dtype)
         out[:] = self._bias
-        part = _aligned((max(min(_ROWS, n), 1), width), out.dtype)
+        part = aligned((max(min(_ROWS, n), 1), width), out.dtype)
         _multiply_entries(
             data, indices, indptr, self._panels, self._rectified, part, out
         )
@@ -163,7 +160,7 @@ def _in_panels(matrix: NDArray, width: int) -> NDArray:
     """Return (panels, D, width), the last one filled up with zeros."""
     depth, n_columns = matrix.shape
     n_panels = -(-n_columns // width)
-    panels = _aligned((n_panels, depth, width), matrix.dtype)
+    panels = aligned((n_panels, depth, width), matrix.dtype)
     for p, panel in enumerate(panels):
         columns = matrix[:, p * width : (p + 1) * width]
         panel[:, : columns.shape[1]] = columns
@@ -177,14 +174,6 @@ def _as_wide(bias: NDArray | None, panels: NDArray) -> NDArray:
     if bias is not None:
         found[: len(bias)] = bias
     return found
-
-
-def _aligned(shape: tuple[int, ...], dtype: np.dtype) -> NDArray:
-    """Return memory where no vector is on two lines of the cache: half the time."""
-    size = math.prod(shape) * dtype.itemsize
-    memory = np.empty(size + _LINE, dtype=np.uint8)
-    start = -memory.ctypes.data % _LINE
-    return memory[start : start + size].view(dtype).reshape(shape)
 
 
 @compiled(inline=True)
@@ -202,7 +191,7 @@ def _copy(row, out):  # type: ignore[no-untyped-def]
 @compiled
 def _multiply(X, panels, numbers, absolute, rectified, out):  # type: ignore[no-untyped-def]
     n_panels, depth, width = panels.shape
-    stride, apart = X.strides[0] // X.itemsize, n_panels * width // numbers
+    stride, apart = X.strides[0] // X.itemsize, n_panels * width
     for p in range(n_panels):
         start, end = p * width, (p + 1) * width
         for first in range(0, depth, _DEPTH):
@@ -210,9 +199,9 @@ def _multiply(X, panels, numbers, absolute, rectified, out):  # type: ignore[no-
             size, wide = min(_DEPTH, depth - first), width // numbers
             sums = address(out, start)
             if absolute:
-                add_differences(x, stride, len(X), panel, size, wide, sums, apart)
+                add_differences(x, stride, 1, len(X), panel, size, wide, sums, apart)
             else:
-                add_products(x, stride, len(X), panel, size, wide, sums, apart)
+                add_products(x, stride, 1, len(X), panel, size, wide, sums, apart)
         if rectified:
             for i in range(len(out)):
                 _rectify(out[i, start:end])

@@ -43,19 +43,20 @@ def _vectors(builder: Any, kind: Any) -> _Vectors:
     return _Vectors(builder, kind, NUMBERS[kind.bitwidth // 8])
 
 
-def _tiles_of(combine: _Combine) -> Any:
-    """Return what adds the combinations of rows with a panel to sums.
+def _tiles_of(combine: _Combine, adds: bool = True) -> Any:
+    """Return what adds the combinations of rows with a panel to sums, or sets these.
 
-    Its arguments are the address of the rows, how far apart these are and how many; the
-    address of the panel, its depth and its width in vectors; the address of the sums,
-    and how many vectors apart their rows are.
+    Its arguments are the address of the rows, how far apart these are, how far apart
+    the numbers of a row are, and how many rows there are; the address of the panel, its
+    depth and its width in vectors; the address of the sums, and how far apart their
+    rows are.
     """
 
-    def tiles(typingctx, x, stride, n_rows, panel, depth, wide, out, apart):  # type: ignore[no-untyped-def]
+    def tiles(typingctx, x, stride, step, n_rows, panel, depth, wide, out, apart):  # type: ignore[no-untyped-def]
         kind = x.dtype
 
         def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-            x, stride, n_rows, panel, depth, wide, out, apart = arguments
+            x, stride, step, n_rows, panel, depth, wide, out, apart = arguments
             v = _vectors(builder, kind)
 
             def tile(first: Value, rows: int, width: int) -> None:
@@ -72,7 +73,8 @@ def _tiles_of(combine: _Combine) -> Any:
                         for c in range(width)
                     ]
                     for r in range(rows):
-                        entry = builder.load(builder.gep(starts[r], [k]))
+                        place = builder.mul(k, step)
+                        entry = builder.load(builder.gep(starts[r], [place]))
                         entry = v.broadcast(entry)
                         for c in range(width):
                             total = sums[r * width + c]
@@ -80,10 +82,12 @@ def _tiles_of(combine: _Combine) -> Any:
                             builder.store(grown, total)
                 for r in range(rows):
                     start = builder.mul(_add_up(builder, [first, r]), apart)
+                    row = builder.gep(out, [start])
                     for c in range(width):
-                        place = builder.add(start, _whole(c))
                         total = builder.load(sums[r * width + c])
-                        v.store(builder.fadd(v.load(out, place), total), out, place)
+                        if adds:
+                            total = builder.fadd(v.load(row, _whole(c)), total)
+                        v.store(total, row, _whole(c))
 
             whole = builder.sdiv(n_rows, _whole(TILE_ROWS))
             done = builder.mul(whole, _whole(TILE_ROWS))
@@ -99,7 +103,7 @@ def _tiles_of(combine: _Combine) -> Any:
             return context.get_dummy_value()
 
         size = types.int64
-        arguments = (x, size, size, panel, size, size, out, size)
+        arguments = (x, size, size, size, panel, size, size, out, size)
         return types.void(*arguments), generate
 
     return _in_llvm(tiles)
@@ -116,6 +120,8 @@ def _difference(v: _Vectors, x: Value, column: Value, total: Value) -> Value:
 
 #: Adds Σ x·w to sums, see the source of the function that makes it.
 add_products = _tiles_of(_product)
+#: Sets sums to Σ x·w.
+set_products = _tiles_of(_product, adds=False)
 #: Adds Σ |x − w|.
 add_differences = _tiles_of(_difference)
 

@@ -51,7 +51,7 @@ def _climb(  # type: ignore[no-untyped-def]
         (batches, 1, columns) and (batches, 1, 3, K): statistics without noise.
     """
     dense, sparse, widths, linear, kind, dropped, scale = network[:7]
-    inputs, hidden, factors, gradient = network[7:]
+    inputs, hidden, factors, panels, gradient = network[7:]
     truth, indptr, indices, weight = targets
     threshold, sigma, columns, labels, want_prices = losses[:5]
     ranking, example, probability, want_labels, ks = losses[5:]
@@ -75,6 +75,7 @@ def _climb(  # type: ignore[no-untyped-def]
             inputs,
             hidden,
             factors,
+            panels,
         )
         own_truth = np.empty((m, n_labels), truth.dtype)
         own_weight = np.empty(m, weight.dtype)
@@ -124,6 +125,7 @@ def _climb(  # type: ignore[no-untyped-def]
             inputs,
             hidden,
             factors,
+            panels,
             slope,
             gradient,
         )

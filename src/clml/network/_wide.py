@@ -19,6 +19,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .._csr_format import check_csr_parts
+from .._products import room_for_products
 from .._value import Value
 from ._wide_kernels import RELU, TANH, backward, forward
 
@@ -293,6 +294,10 @@ class WidePass:
         self._hidden = np.empty(self._most_rows * sum(layout.hidden), dtype=np.float32)
         widest = max(layout.hidden, default=0)
         self._factors = np.empty(self._most_rows * widest, dtype=np.float32)
+        widths = layout.widths.tolist()
+        if is_sparse:  # the first layer is not dense
+            widths = widths[1:]
+        self._panels = room_for_products(widths, self._most_rows)
         self._gradient = np.empty(layout.size, dtype=np.float32)
         self._last: tuple[Any, ...] | None = None
 
@@ -302,7 +307,8 @@ class WidePass:
 
         For compiled code that takes several steps without coming back: the rows dense,
         or as the three arrays of CSR; widths, linear path, kind of activation; the
-        dropout threshold and scale; memory for inputs, outputs, factors, the gradient.
+        dropout threshold and scale; memory for inputs, outputs, factors, panels, the
+        gradient.
         """
         layout = self.layout
         return (
@@ -315,6 +321,7 @@ class WidePass:
             self._inputs,
             self._hidden,
             self._factors,
+            self._panels,
             self._gradient,
         )
 
@@ -380,6 +387,7 @@ class WidePass:
             self._inputs,
             self._hidden,
             self._factors,
+            self._panels,
         )
 
     def backward(self, slope: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -414,6 +422,7 @@ class WidePass:
             self._inputs,
             self._hidden,
             self._factors,
+            self._panels,
             np.ascontiguousarray(slope),
             self._gradient,
         )

@@ -1,6 +1,6 @@
 """Compiled passes through a wide network, forward and back, a batch at a time.
 
-Layers are products by BLAS; what lies between two of them is one sweep. The rows of a
+Layers are products of tiles; what lies between two of them is one sweep. The rows of a
 batch are taken from all rows here, so that a step of training is three calls: forward,
 the gradient of the losses in the outputs, back.
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._compiled import compiled
+from .._products import product, transposed_product
 
 RELU, TANH = 0, 1
 
@@ -150,7 +151,18 @@ def layer(theta, start, n_inputs, n_outputs):  # type: ignore[no-untyped-def]
 
 @compiled
 def forward(  # type: ignore[no-untyped-def]
-    theta, dense, sparse, rows, widths, linear, kind, dropout, inputs, hidden, factors
+    theta,
+    dense,
+    sparse,
+    rows,
+    widths,
+    linear,
+    kind,
+    dropout,
+    inputs,
+    hidden,
+    factors,
+    panels,
 ):
     """Return the logits of some rows.
 
@@ -175,6 +187,8 @@ def forward(  # type: ignore[no-untyped-def]
         Overwritten with the outputs of all hidden layers, one after another.
     factors : float32 array, as large as the widest hidden layer's outputs
         Overwritten.
+    panels : float32 array
+        Overwritten; as large as ``room_of_products`` says.
     """
     m, n_layers = len(rows), len(widths) - 1
     key, threshold, scale = dropout
@@ -195,7 +209,7 @@ def forward(  # type: ignore[no-untyped-def]
         if i == 0 and not is_dense:
             multiply_rows(sparse[0], sparse[1], sparse[2], rows, matrix, out)
         else:
-            np.dot(before, matrix, out)
+            product(before, matrix, panels, out)
         if i == n_layers - 1:
             _add_bias(out, bias)
         else:
@@ -208,7 +222,7 @@ def forward(  # type: ignore[no-untyped-def]
         matrix = theta[start:].reshape((widths[0], widths[-1]))
         direct = np.empty_like(logits)
         if is_dense:
-            np.dot(inputs[:m], matrix, direct)
+            product(inputs[:m], matrix, panels, direct)
         else:
             multiply_rows(sparse[0], sparse[1], sparse[2], rows, matrix, direct)
         logits += direct
@@ -227,6 +241,7 @@ def backward(  # type: ignore[no-untyped-def]
     inputs,
     hidden,
     factors,
+    panels,
     slope,
     gradient,
 ):
@@ -234,7 +249,7 @@ def backward(  # type: ignore[no-untyped-def]
 
     Parameters
     ----------
-    theta, sparse, rows, widths, linear, kind, dropout, inputs, hidden, factors
+    theta, sparse, rows, widths, linear, kind, dropout, inputs, hidden, factors, panels
         As :func:`forward` had and left them; ``sparse`` has no rows if they are dense.
     slope : float32 array (m, K)
     gradient : float32 array (n,), overwritten
@@ -247,7 +262,7 @@ def backward(  # type: ignore[no-untyped-def]
         end -= widths[0] * widths[-1]
         matrix = gradient[end:].reshape((widths[0], widths[-1]))
         if is_dense:
-            np.dot(inputs[:m].T, slope, matrix)
+            transposed_product(inputs[:m], slope, panels, matrix)
         else:
             multiply_transposed(sparse[0], sparse[1], sparse[2], rows, slope, matrix)
     place = 0
@@ -261,7 +276,7 @@ def backward(  # type: ignore[no-untyped-def]
         _sum_rows(slope, bias)
         if i == 0:
             if is_dense:
-                np.dot(inputs[:m].T, slope, matrix)
+                transposed_product(inputs[:m], slope, panels, matrix)
             else:
                 multiply_transposed(
                     sparse[0], sparse[1], sparse[2], rows, slope, matrix
@@ -270,9 +285,9 @@ def backward(  # type: ignore[no-untyped-def]
         size = m * widths[i]
         place -= size
         before = hidden[place : place + size].reshape((m, widths[i]))
-        np.dot(before.T, slope, matrix)
+        transposed_product(before, slope, panels, matrix)
         earlier = np.empty((m, widths[i]), np.float32)
-        np.dot(slope, weights.T, earlier)
+        product(slope, weights.T, panels, earlier)
         dropped = factors[:size].reshape((m, widths[i]))
         if threshold > 0 and kind != RELU:
             dropout_factors(key, i - 1, threshold, scale, dropped)
