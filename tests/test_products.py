@@ -8,6 +8,7 @@ from clml._products import (
     aligned,
     product,
     room_for_products,
+    spread_rows,
     transposed_product,
 )
 
@@ -69,6 +70,17 @@ def test_a_number_that_is_not_finite_stays_in_its_row_and_column():
     assert not np.isfinite(found[4]).any()
     rest = np.delete(found[:, :69], 4, axis=0)
     np.testing.assert_allclose(rest, np.delete(a, 4, 0) @ b[:, :69], atol=1e-5)
+
+
+def test_takes_rows_that_are_apart():
+    a = spread_rows(8, 64)
+    a[:] = drawn(0, 8, 64)
+    assert a.strides == (320, 4)
+    b = drawn(1, 64, 20)
+    np.testing.assert_array_equal(multiplied(a, b), multiplied(a.copy(), b))
+    b = drawn(1, 8, 20)
+    turned = multiplied_transposed(a, b)
+    np.testing.assert_array_equal(turned, multiplied_transposed(a.copy(), b))
 
 
 def test_memory_begins_at_a_line_of_the_cache():

@@ -27,17 +27,30 @@ from .encoding import (
 )
 from .network import NetworkLayout, WideLayout, WideNetwork
 
+# Landmarks of kernels: all rows if they are few. From many thousand rows on features of
+# so many would take gigabytes.
+_LANDMARKS, _LANDMARKS_OF_MANY = 1024, 512
+
+
+def _mixed(n_landmarks: int) -> tuple[Encoding, ...]:
+    return (
+        Robust(),
+        Bins(),
+        GaussianKernel(Robust(), n_landmarks, width=0.5),
+        GaussianKernel(Quantiles(), n_landmarks, width=2.0),
+    )
+
+
 #: Encodings of members where none is asked for. No single one is best on all data, and
 #: members that see columns differently err differently.
-MIXED: tuple[Encoding, ...] = (
-    Robust(),
-    Bins(),
-    GaussianKernel(Robust(), width=0.5),
-    GaussianKernel(Quantiles(), width=2.0),
-)
+MIXED = _mixed(_LANDMARKS)
+MIXED_MANY = _mixed(_LANDMARKS_OF_MANY)
 #: One more for a few rows of numbers: absolute differences from landmarks have to be
 #: computed column by column. Between rows of 0 and 1 they are the squared ones.
-MIXED_NUMBERS: tuple[Encoding, ...] = (*MIXED, LaplaceKernel(Quantiles(), width=2.0))
+MIXED_NUMBERS: tuple[Encoding, ...] = (
+    *MIXED,
+    LaplaceKernel(Quantiles(), _LANDMARKS, width=2.0),
+)
 #: One less where all columns are 0 and 1, of which bins say the same.
 MIXED_INDICATORS: tuple[Encoding, ...] = tuple(
     one for one in MIXED if not isinstance(one, Bins)
@@ -55,7 +68,7 @@ def default_encodings(X: Any) -> tuple[Encoding, ...]:
     (3, 5)
     """
     if X.shape[0] >= MANY_ROWS:
-        return MIXED
+        return MIXED_MANY
     values = X.data if sp.issparse(X) else X
     if ((values == 0) | (values == 1)).all():
         return MIXED_INDICATORS

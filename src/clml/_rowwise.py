@@ -230,6 +230,7 @@ def _multiply_entries(  # type: ignore[no-untyped-def]
                         address(indices, start),
                         max(min(ends[i + 1] - start, _ENTRIES), 0),
                         address(panels, p * depth * width),
+                        width,
                         address(part, i * width),
                     )
             for i in range(len(rows)):

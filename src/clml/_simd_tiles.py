@@ -127,12 +127,15 @@ add_differences = _tiles_of(_difference)
 
 
 @_in_llvm
-def add_entries(typingctx, data, places, n, panel, out):  # type: ignore[no-untyped-def]
-    """Add to TABLE_WIDTH vectors the rows ``places`` of a panel, times ``data``."""
+def add_entries(typingctx, data, places, n, panel, apart, out):  # type: ignore[no-untyped-def]
+    """Add to TABLE_WIDTH vectors the rows ``places`` of a panel, times ``data``.
+
+    ``apart`` is how many numbers there are from one row of the panel to the next.
+    """
     kind = panel.dtype
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        data, places, n, panel, out = arguments
+        data, places, n, panel, apart, out = arguments
         v = _vectors(builder, kind)
         sums = v.variables(TABLE_WIDTH, v.constant(0.0))
         for c, total in enumerate(sums):
@@ -140,16 +143,18 @@ def add_entries(typingctx, data, places, n, panel, out):  # type: ignore[no-unty
         with cgutils.for_range(builder, n, intp=_INT) as loop:
             x = v.broadcast(builder.load(builder.gep(data, [loop.index])))
             place = builder.load(builder.gep(places, [loop.index]))
-            base = builder.mul(builder.zext(place, _INT), _whole(TABLE_WIDTH))
+            start = builder.mul(builder.zext(place, _INT), apart)
+            row = builder.gep(panel, [start])
             for c, total in enumerate(sums):
-                weight = v.load(panel, builder.add(base, _whole(c)))
+                weight = v.load(row, _whole(c))
                 builder.store(v.fma(x, weight, builder.load(total)), total)
         for c, total in enumerate(sums):
             v.store(builder.load(total), out, _whole(c))
         return context.get_dummy_value()
 
     places = types.CPointer(types.int32)
-    return types.void(data, places, types.int64, panel, out), generate
+    size = types.int64
+    return types.void(data, places, size, panel, size, out), generate
 
 
 @_in_llvm

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .._csr_format import check_csr_parts
-from .._products import room_for_products
+from .._products import room_for_products, spread_rows
 from .._value import Value
 from ._wide_kernels import RELU, TANH, backward, forward
 
@@ -290,7 +290,7 @@ class WidePass:
         self._is_sparse = is_sparse
         self._n_rows = X.shape[0]
         n_inputs = 0 if is_sparse else layout.n_inputs
-        self._inputs = np.empty((self._most_rows, n_inputs), dtype=np.float32)
+        self._inputs = spread_rows(self._most_rows, n_inputs)
         self._hidden = np.empty(self._most_rows * sum(layout.hidden), dtype=np.float32)
         widest = max(layout.hidden, default=0)
         self._factors = np.empty(self._most_rows * widest, dtype=np.float32)

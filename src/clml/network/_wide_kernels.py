@@ -14,6 +14,8 @@ import numpy as np
 
 from .._compiled import compiled
 from .._products import product, transposed_product
+from .._simd import address
+from .._simd_tiles import NUMBERS, TABLE_WIDTH, add_entries
 
 RELU, TANH = 0, 1
 
@@ -24,6 +26,8 @@ _SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
 #: Units that one 64-bit number decides about, sixteen bits each.
 _PER_WORD = 4
 _BITS, _LOW = np.uint64(16), np.uint64(0xFFFF)
+# Sums that stay in registers while entries of a sparse row are added to them.
+_TOGETHER = TABLE_WIDTH * NUMBERS[4]
 
 
 @compiled(inline=True)
@@ -121,11 +125,24 @@ def gather_dense(X, rows, out):  # type: ignore[no-untyped-def]
 def multiply_rows(data, indices, indptr, rows, matrix, out):  # type: ignore[no-untyped-def]
     """Multiply some rows in CSR form by a matrix."""
     n_columns = matrix.shape[1]
+    whole = n_columns // _TOGETHER * _TOGETHER
     for i in range(len(rows)):
         out[i] = 0
-        for p in range(indptr[rows[i]], indptr[rows[i] + 1]):
+        start, end = indptr[rows[i]], indptr[rows[i] + 1]
+        for begin in range(0, whole, _TOGETHER):
+            add_entries(
+                address(data, start),
+                address(indices, start),
+                end - start,
+                address(matrix, begin),
+                n_columns,
+                address(out, i * n_columns + begin),
+            )
+        if whole == n_columns:
+            continue
+        for p in range(start, end):
             value, column = data[p], indices[p]
-            for j in range(n_columns):
+            for j in range(whole, n_columns):
                 out[i, j] += value * matrix[column, j]
 
 
