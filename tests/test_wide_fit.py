@@ -17,6 +17,7 @@ from clml import Ascent, CLMLClassifier, LebesgueTunedClassifier
 from clml._ensemble import (
     MIXED,
     MIXED_INDICATORS,
+    MIXED_MANY,
     MIXED_NUMBERS,
     Ensemble,
     default_encodings,
@@ -115,8 +116,9 @@ def test_encodings_by_default():
     X, few = np.random.default_rng(0).normal(size=(20, 3)), MANY_ROWS // 20
     assert default_encodings(X) == MIXED_NUMBERS
     assert default_encodings(np.where(X > 0, X, np.nan)) == MIXED_NUMBERS
-    for other in (sp.csr_array(X), np.tile(X, (few, 1)), np.tile(X > 0, (few, 1))):
-        assert default_encodings(other) == MIXED
+    assert default_encodings(sp.csr_array(X)) == MIXED
+    for many in (np.tile(X, (few, 1)), np.tile(X > 0, (few, 1))):
+        assert default_encodings(many) == MIXED_MANY
     indicators = (X > 0).astype(float)
     for other in (indicators, sp.csr_array(indicators)):
         assert default_encodings(other) == MIXED_INDICATORS
