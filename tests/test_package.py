@@ -124,7 +124,9 @@ ARROWS = {
         "_compiled",
         "_csr_format",
         "_memory",
+        "_products",
         "_simd",
+        "_simd_tiles",
         "_value",
     },
     "datasets": {
