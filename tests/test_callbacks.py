@@ -5,7 +5,7 @@ import pytest
 from nested_settings import nested
 from sklearn.model_selection import GridSearchCV
 
-from clml import CLMLClassifier, _member_fit
+from clml import CLMLClassifier, _own_losses
 
 callback = pytest.importorskip(
     "sklearn.callback", reason="scikit-learn has callbacks from 1.9 on"
@@ -121,7 +121,7 @@ def test_scoring_monitor_scores_every_epoch(small_data):
 
 @pytest.fixture
 def short_search_for_maps(monkeypatch):
-    monkeypatch.setattr(_member_fit, "_MAP_EPOCHS", 5)
+    monkeypatch.setattr(_own_losses, "FULL", _own_losses.MapBudget(5, 64))
 
 
 def members(**settings):

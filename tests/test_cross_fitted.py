@@ -165,6 +165,15 @@ def test_undefined_losses_are_left_out():
     assert (front.maps.tolist(), first) == ([[0.0]], 0)
 
 
+def test_a_small_front_keeps_the_default_and_the_best_of_each_loss():
+    # The second has the best geometric mean, which comes after these.
+    losses = [[0.6, 0.6, 0.4], [0.2, 0.2, 0.2]]
+    losses += [[0.1, 0.9, 0.9], [0.9, 0.1, 0.9], [0.9, 0.9, 0.1]]
+    front, first = made_up(losses).front(4, keep_first=True)
+    assert_array_equal(np.sort(front.maps[:, 0]), [0, 2, 3, 4])
+    assert front.maps[first, 0] == 0
+
+
 @given(st.integers(1, 12), st.integers(3, 8), st.integers(0, 2**31), st.booleans())
 def test_fronts(m, most, seed, keep_first):
     losses = np.random.default_rng(seed).integers(1, 5, size=(m, 2)) / 5

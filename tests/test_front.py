@@ -262,3 +262,10 @@ def test_frames_need_pandas(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match="to_frame needs pandas"):
         FRONT.to_frame()
+
+
+def test_losses_that_are_not_asked_for_may_be_undefined():
+    losses = np.array([[0.3, np.nan], [0.1, np.nan]])
+    front = ParetoFront(losses, ("hamming", "mine"), np.zeros((2, 1)))
+    assert front.select("hamming") == 1
+    assert front.select(weights={"hamming": 2.0}) == 1

@@ -392,6 +392,43 @@ def test_patience_and_time_stop(small_data):
     assert clf.n_epochs_ == 1
 
 
+def test_a_run_that_stops_early_judges_its_front_by_runs_as_short(small_data):
+    n_calls = []
+
+    def errors(Y, scores):
+        n_calls[-1] += 1
+        return float(((scores > 0) != Y).mean())
+
+    for limits in ({"max_seconds": 1e-9}, {"max_epochs": 1}):
+        n_calls.append(0)
+        clf = make_tuned(losses=(errors, "lrap"), shrinkage=1.0, **limits)
+        clf.fit(*small_data)
+        assert clf.n_epochs_ == 1
+    assert n_calls[0] == n_calls[1]
+
+
+def test_callbacks_are_given_the_whole_front_at_the_end(small_data):
+    callback = pytest.importorskip("sklearn.callback", reason="from 1.9 on")
+    fronts = []
+
+    class Recorder(callback.ProgressBar):
+        def setup(self, estimator, context):
+            pass
+
+        def teardown(self, estimator, context):
+            pass
+
+        def on_fit_task_begin(self, *arguments, **named):
+            pass
+
+        def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
+            fronts.append(fitted_estimator.front_)
+
+    clf = make_tuned().set_callbacks(Recorder()).fit(*small_data)
+    np.testing.assert_array_equal(fronts[-1].losses, clf.front_.losses)
+    assert np.isfinite(fronts[-1].standard_error).all()
+
+
 @pytest.mark.parametrize(
     "changes, message",
     [

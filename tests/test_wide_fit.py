@@ -13,7 +13,14 @@ from sklearn.datasets import make_multilabel_classification
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from clml import Ascent, CLMLClassifier, LebesgueTunedClassifier
+from clml import (
+    Ascent,
+    CLMLClassifier,
+    LebesgueTunedClassifier,
+    _classifier,
+    _ensemble,
+    _recipe,
+)
 from clml._ensemble import (
     MIXED,
     MIXED_INDICATORS,
@@ -364,6 +371,28 @@ def test_warm_starts(fitted):
     assert clf.n_epochs_ == 6
     with pytest.raises(ValueError, match="warm_start continues a search with network"):
         clf.set_params(network=WideNetwork((8,))).fit(X, Y)
+
+
+@pytest.mark.filterwarnings("ignore:warm_start goes on with other rows")
+@pytest.mark.parametrize("sizes", [(110, 90), (90, 110), (110, 20)])
+def test_a_warm_start_with_more_or_fewer_rows_has_the_same_members(sizes, monkeypatch):
+    for module in (_classifier, _ensemble, _recipe):
+        monkeypatch.setattr(module, "MANY_ROWS", 100)
+    clf = CLMLClassifier(
+        network=SMALL, max_epochs=1, shrinkage=0.5, warm_start=True, random_state=0
+    )
+    chosen = []
+    for n in sizes:
+        X, Y = rows(n)
+        chosen.append(clf.fit(X, Y).ensemble_.chosen)
+        assert np.isfinite(clf.decision_function(X)).all()
+    assert clf.n_epochs_ == 2
+    assert chosen[0] == chosen[1]
+
+
+def test_weights_that_predict_cannot_be_written_to(fitted):
+    with pytest.raises(ValueError, match="read-only"):
+        fitted.networks_[0][:] = 0
 
 
 def test_warm_starts_notice_a_network_that_was_changed():

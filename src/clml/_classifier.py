@@ -157,23 +157,25 @@ class CLMLClassifier(LebesgueEstimator):
         networks of many weights. "auto" is the first.
     network : {"auto", "paper", "wide"} or a network, default="auto"
         What is trained. "wide" stands for :class:`clml.network.WideNetwork`, one of
-        many units, whose members leave out one of five folds in turn and read columns
-        by ``encoding``; "paper" for :class:`clml.network.PaperNetwork`, the paper's
-        kind of network. One of your own has a method ``build(n_inputs, n_labels)`` that
-        returns a :class:`clml.network.NetworkLayout`. "auto" is a wide one; populations
+        many units, whose members read columns by ``encoding`` and each leave out some
+        of the rows; "paper" for :class:`clml.network.PaperNetwork`, the paper's kind of
+        network. One of your own has a method ``build(n_inputs, n_labels)`` that returns
+        a :class:`clml.network.NetworkLayout`. "auto" is a wide one; populations
         (``search="cma"``, "rank_gradient") and rows in partitions have the paper's
         kind, and no other.
     encoding : "auto", Encoding or sequence of them, default="auto"
         How columns enter a wide network or one of your own, see :mod:`clml.encoding`;
         members take several in turn. "auto" is robust numbers, bins, and features of
-        two Gaussian kernels; for dense rows that are not 0 and 1 alone, and fewer than
-        10,000, also those of a Laplace kernel. Encodings take missing values (NaN).
+        two Gaussian kernels. Where all columns are 0 and 1, of which bins say the same,
+        there are no bins; dense rows of numbers, below 10,000, also have features of a
+        Laplace kernel. Encodings take missing values (NaN).
     n_members : int, default=None
         Networks that are averaged, each trained without some of the rows; None for
-        five a default encoding, 25 or 20, and for 5 from 10,000 rows on. Of the paper's
-        kind 16, 8 from 10,000 rows on, and one where functions are among the losses of
-        a population, which are called for every candidate of every epoch. With one,
-        ``validation_fraction`` of the rows judge.
+        five a default encoding and, below 1,000 rows, ten a kernel, which makes 15 to
+        40, and for 5 from 10,000 rows on. Of the paper's kind 16, 8 from 10,000 rows
+        on, and one where functions are among the losses of a population, which are
+        called for every candidate of every epoch. With one, ``validation_fraction`` of
+        the rows judge.
     max_epochs : int, default=None
         Epochs. None for 40 of an ascent of wide networks and 100 of the paper's kind
         (other numbers from 10,000 rows on), 750 of CMA-ES, 2,000 of a rank gradient.
@@ -255,7 +257,7 @@ class CLMLClassifier(LebesgueEstimator):
     networks_ : float32 array (members, n)
         With members: their weights before a map.
     shrinkage_, shift_ : float
-        With members: how much of the evolved maps is believed, and the bias that all
+        With members: how much of the learnt maps is believed, and the bias that all
         labels have in common.
     temperature_ : float
         What their logits are divided by.
@@ -480,6 +482,9 @@ class CLMLClassifier(LebesgueEstimator):
             self._prepare_networks(rows.train, encodings, continued)
         fingerprint = self._fingerprint(rows) if self.warm_start else None
         before = self._search_settings["rows"] if continued is not None else None
+        by_kind = self._has_kinds(rows.train)
+        if continued is not None:  # members are as they were, whatever rows come now
+            by_kind = self._search_settings["by_kind"]
         if continued is not None and fingerprint not in (None, before):
             warn_user(
                 "warm_start goes on with other rows than before: some of those that "
@@ -517,7 +522,7 @@ class CLMLClassifier(LebesgueEstimator):
                 run_all=run_all,
                 network=self._paper_network,
                 ensemble=getattr(self, "ensemble_", None),
-                by_kind=self._has_kinds(rows.train),
+                by_kind=by_kind,
             )
             fit = self._fit_members
             if self._trains_one() and not isinstance(method, Ascent):
@@ -526,7 +531,11 @@ class CLMLClassifier(LebesgueEstimator):
         self.__dict__.pop("_search", None)
         if self.warm_start:
             self._search = search
-            self._search_settings = {**self._fixed_settings(), "rows": fingerprint}
+            self._search_settings = {
+                **self._fixed_settings(),
+                "rows": fingerprint,
+                "by_kind": by_kind,
+            }
         if interrupt is not None and not self.keep_on_interrupt:
             raise interrupt
         return self
@@ -786,7 +795,9 @@ class CLMLClassifier(LebesgueEstimator):
             model = choose_model(found["front_"], found["_alternatives"], which)
             if built.ensemble is not None:
                 scale = together.scales(run.jury.kind_of)
-                found |= {"networks_": together.networks, "member_scale_": scale}
+                # What predicts is laid out from them once, so they must not change.
+                networks = tuple(_read_only(one) for one in together.networks)
+                found |= {"networks_": networks, "member_scale_": scale}
                 return {**found, **model}
             both = zip(together.networks, together.sizes, strict=True)
             networks = [self.layout_.mapped(one, 1.0 / size) for one, size in both]
@@ -1004,6 +1015,13 @@ def _default_kinds(train: Part) -> list[int]:
     encodings = default_encodings(train.X)
     are_quick = [encoding.hidden_units == 0 for encoding in encodings]
     return members_of_kinds(are_quick, len(train.Y))
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a view of an array that cannot be written to."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def _lasting(value: Any) -> Any:

@@ -93,10 +93,14 @@ class CrossFitted:
             undefined[0] = False  # there has to be one
         kept = np.flatnonzero(~(dominated | undefined))
         if len(kept) > most:
-            worth = contributions_and_ends(losses[kept])
+            # What has to stay comes before the best geometric mean, which is worth as
+            # much to an archive but need not stay here.
+            stays = np.zeros(len(kept), dtype=bool)
+            stays[losses[kept].argmin(axis=0)] = True
             if keep_first:
-                worth[kept == 0] = np.inf
-            kept = kept[np.argsort(-worth, kind="stable")[:most]]
+                stays[kept == 0] = True
+            worth = contributions_and_ends(losses[kept])
+            kept = kept[np.lexsort((-worth, ~stays))[:most]]
         kept = kept[np.lexsort(losses[kept].T[::-1])]
         arrays = (getattr(self, field.name)[kept] for field in fields(self))
         first = np.flatnonzero(kept == 0)
@@ -217,16 +221,26 @@ def _judged_matrices(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the same for losses that need the scores of all rows at once."""
     targets = engine.targets
-    scores = np.empty((len(maps[0]), engine.n_rows, targets.n_labels))
-    for own, rows in zip(maps, held_out, strict=True):
-        scores[:, rows] = engine.take(rows).scores(own)
     loss_set: LossSet = engine.loss_set
-    without = []
-    for _, group in _groups(held_out, _GROUPS_OF_MATRICES):
-        rest = np.delete(np.arange(engine.n_rows), group)
-        own = np.ascontiguousarray(scores[:, rest])
-        without.append(loss_set.evaluate(own, targets.take(rest)))
-    return loss_set.evaluate(scores, targets), np.stack(without)
+    parts = [engine.take(rows) for rows in held_out]
+    rests = [
+        np.setdiff1d(np.arange(engine.n_rows), group)
+        for _, group in _groups(held_out, _GROUPS_OF_MATRICES)
+    ]
+    losses, without = [], []
+    # One map after another: the scores of all of them may not fit into memory.
+    for number in range(len(maps[0])):
+        scores = np.empty((1, engine.n_rows, targets.n_labels))
+        for own, rows, part in zip(maps, held_out, parts, strict=True):
+            scores[:, rows] = part.scores(own[[number]])
+        losses.append(loss_set.evaluate(scores, targets)[0])
+        without.append(
+            [
+                loss_set.evaluate(scores[:, rest], targets.take(rest))[0]
+                for rest in rests
+            ]
+        )
+    return np.stack(losses), np.stack(without, axis=1)
 
 
 def _error(

@@ -48,7 +48,9 @@ class ParetoFront:
     -----
     The default settings, and tuned and stacked learners, judge a model on rows that had
     no part in it: networks and learners are those that left these rows out, and the map
-    of their scores is learnt anew without them. The best of several is partly lucky
+    of their scores is learnt anew without them. (How much of a map is believed, and
+    the shares of kinds of members, are two or a few numbers that all rows chose.) The
+    best of several is partly lucky
     even then: :meth:`select` prefers the default to a model that leads it by less than
     1.5 standard errors of the difference.
 
@@ -174,7 +176,8 @@ class ParetoFront:
         -------
         int
             The default, with a warning, where the best model leads it by less than 1.5
-            standard errors of the difference in the loss or the sum that is asked for.
+            standard errors of the difference in the loss that is asked for; of a sum,
+            by less than that of all its losses together, an upper bound.
             Ties go to the smaller geometric mean, then to the smaller index.
 
         Raises
@@ -231,11 +234,14 @@ class ParetoFront:
             vector = self._weight_vector(weights)
         else:
             vector[self._loss_index(which)] = 1.0
-        best = self._smallest(self.losses @ vector, allowed)
+        # Losses that nobody asks for may be undefined.
+        asked, vector = vector > 0, vector[vector > 0]
+        values = self.losses[:, asked] @ vector
+        best = self._smallest(values, allowed)
         if self.default is None or not allowed[self.default]:
             return best, False
-        lead = (self.losses[self.default] - self.losses[best]) @ vector
-        if lead > self.clear_lead[best] @ vector:
+        lead = values[self.default] - values[best]
+        if lead > self.clear_lead[best, asked] @ vector:
             return best, False
         return self.default, bool(lead > 0)
 

@@ -352,13 +352,14 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
     ) -> KeyboardInterrupt | None:
         """Evolve and store the fitted attributes; return an interrupt, if any."""
         X, y, sample_weight = given
+        final: dict[str, Any] = {}
         callbacks = EpochCallbacks(
             self,
             X,
             y,
             {} if sample_weight is None else {"sample_weight": sample_weight},
             n_epochs,
-            lambda: self._fitted_attributes(search, rows, calibrated="chosen"),
+            lambda: final or self._fitted_attributes(search, rows, calibrated="chosen"),
         )
         interrupt = self._evolve(
             search, callbacks, n_epochs, keeper, lambda: search_state(search)
@@ -367,7 +368,8 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
         # the temperatures: an impatient second Ctrl-C must not lose the first's model.
         self.__dict__.update(self._fitted_attributes(search, rows, calibrated="none"))
         try:
-            self.__dict__.update(self._fitted_attributes(search, rows))
+            final = self._fitted_attributes(search, rows)
+            self.__dict__.update(final)
             if interrupt is None or self.keep_on_interrupt:
                 callbacks.end_fit()
         except KeyboardInterrupt as late:

@@ -242,12 +242,10 @@ class MapSearch:
     def search(self, shift: float, state: Any = None) -> Search:
         """Return the search for deviations from the shifted identity.
 
-        It begins where an ascent ends, if the losses have a gradient.
-
         ``state`` is that of a checkpoint, if the search goes on.
         """
         n = self.space.n_deviations
-        strategy: Strategy = self._strategy((*self._seed, 2), self._start(shift))
+        strategy: Strategy = self._strategy((*self._seed, 2), np.zeros(n))
         if state is not None:
             strategy, _ = read_strategy(entry(state, "strategy"), n)
         archive = Archive.empty(self._n_losses, n, self._max_front)
@@ -292,7 +290,7 @@ class MapSearch:
             candidates = self._archived(search, shrinkage, mean_map)
             front = CrossFitted.apparent(candidates, self.judge)
         else:
-            front = self._front(mean_map, shrinkage)
+            front = self._front(mean_map, shrinkage, len(history))
         front, default = front.front(
             self._max_front,
             keep_first=mean_map is not None and not self._keeps_archive,
@@ -320,16 +318,22 @@ class MapSearch:
         if shrinkage.strength == 0:
             return np.zeros(self.space.n_deviations)
         if self._ascends:
-            return self._start(shrinkage.shift)
+            return self._of_all_rows(shrinkage.shift)
         assert search is not None
         return search.strategy.mean
 
     def _front(
-        self, mean_map: NDArray[np.float64] | None, shrinkage: Shrinkage
+        self,
+        mean_map: NDArray[np.float64] | None,
+        shrinkage: Shrinkage,
+        n_epochs: int,
     ) -> CrossFitted:
         """Return maps to choose from; the first is the one that was learnt."""
         learn: Learn = partial(
-            self._maps_between, mean_map=mean_map, shrinkage=shrinkage
+            self._maps_between,
+            mean_map=mean_map,
+            shrinkage=shrinkage,
+            n_epochs=n_epochs,
         )
         if self.space.transform == "average":
             learn = self._average
@@ -370,6 +374,7 @@ class MapSearch:
         engine: ScoreEngine,
         mean_map: NDArray[np.float64] | None,
         shrinkage: Shrinkage,
+        n_epochs: int,
     ) -> NDArray[np.float64]:
         """Return a map of all losses, and maps from there to those of each alone.
 
@@ -380,13 +385,15 @@ class MapSearch:
         mean_map : float64 array (size,) or None
             What all rows taught; None for the plain average.
         shrinkage : Shrinkage
+        n_epochs : int
+            Of the evolution that taught all rows, which a limit may have cut short.
         """
         centre = mean_map
         if engine.n_rows < self.rows.n_rows or centre is None:
             shift = shrinkage.share * find_shift(engine) if shrinkage.share else 0.0
             deviations = np.zeros(self.space.n_deviations)
             if shrinkage.strength > 0:
-                deviations = self._taught(engine, shift)
+                deviations = self._taught(engine, shift, n_epochs)
             centre = self.space.maps(deviations[None], shift, shrinkage.strength)[0]
         ends = self._ends(engine) if self._n_losses > 1 else []
         between = [(1 - t) * centre + t * end for end in ends for t in _STEPS_TO_END]
@@ -405,12 +412,14 @@ class MapSearch:
                 ends.append(self.space.maps(deviations[None], shift)[0])
         return ends
 
-    def _taught(self, engine: ScoreEngine, shift: float) -> NDArray[np.float64]:
+    def _taught(
+        self, engine: ScoreEngine, shift: float, n_epochs: int
+    ) -> NDArray[np.float64]:
         """Return the deviations that some rows teach."""
         if self._ascends:
             return ascended_deviations(engine, shift)
         seed = (*self._seed, 5, engine.n_rows)
-        return self._evolved_mean(engine.of_deviations(shift), seed)
+        return self._evolved_mean(engine.of_deviations(shift), seed, n_epochs)
 
     def _cuts(self, engine: ScoreEngine, shrinkage: Shrinkage) -> NDArray[np.float64]:
         """Return thresholds from the best Hamming loss to the best micro-F1."""
@@ -419,10 +428,8 @@ class MapSearch:
         places = np.linspace(0, len(cuts) - 1, _CUTS).round().astype(int)
         return self.space.maps(cuts[places], shift, shrinkage.strength)
 
-    def _start(self, shift: float) -> NDArray[np.float64]:
-        """Return where an evolution begins: where an ascent on all its rows ends."""
-        if not self._ascends:
-            return np.zeros(self.space.n_deviations)
+    def _of_all_rows(self, shift: float) -> NDArray[np.float64]:
+        """Return the deviations that an ascent on all rows finds."""
         if shift not in self._ascended:
             self._ascended[shift] = ascended_deviations(self.rows, shift)
         return self._ascended[shift]
@@ -461,7 +468,7 @@ class MapSearch:
             both = zip(engines, shifts, strict=True)
             return [self._best_thresholds(engine, shift) for engine, shift in both]
         return [
-            self._evolved_mean(engine.of_deviations(shift), seed)
+            self._evolved_mean(engine.of_deviations(shift), seed, self._max_epochs)
             for engine, shift, seed in zip(engines, shifts, seeds, strict=True)
         ]
 
@@ -485,11 +492,11 @@ class MapSearch:
         return members[values.argmin()]
 
     def _evolved_mean(
-        self, engine: ScoreEngine, seed: tuple[int, ...]
+        self, engine: ScoreEngine, seed: tuple[int, ...], n_epochs: int
     ) -> NDArray[np.float64]:
         strategy = self._strategy(seed, np.zeros(self.space.n_deviations))
         unit = np.ones((1, self._n_losses))
-        for epoch in range(self._max_epochs):
+        for epoch in range(n_epochs):
             losses = engine.losses(strategy.ask())
             strategy.tell(self._fitness.order(losses, unit, epoch))
         return strategy.mean

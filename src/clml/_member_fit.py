@@ -46,7 +46,6 @@ class OutputSettings:
     ascends: bool = True
 
 
-_MAP_EPOCHS = FULL.max_epochs
 # Scores of the rows that judge: with fewer, threads wait for each other's Python.
 _WORTH_A_THREAD = 10_000
 
@@ -73,7 +72,7 @@ def evolved_outputs(
         settings.losses,
         transform="affine",
         shrinkage=settings.shrinkage,
-        max_epochs=min(settings.budget.max_epochs, _MAP_EPOCHS),
+        max_epochs=settings.budget.max_epochs,
         population_size=settings.budget.population_size,
         most_repeats=settings.budget.most_repeats,
         standard_errors=settings.budget.standard_errors,

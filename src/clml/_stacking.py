@@ -94,9 +94,9 @@ class LebesgueStackingClassifier(_BaseComposition, MappedScoresClassifier):
     Each learner is fitted on folds to score the rows that it did not see, and one
     scale and one bias make its scores logits. Weights that all labels share come next,
     near to the plain average unless the scores say otherwise. Each label's own
-    deviations from them, and biases, are then evolved by the Lebesgue contributions of
-    the losses themselves, and believed as far as the same scores tell. The learners,
-    fitted on all rows, predict through that map.
+    deviations from them, and biases, then climb the Lebesgue measure of the losses
+    themselves, and are believed as far as the same scores tell. The learners, fitted on
+    all rows, predict through that map.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ class LebesgueStackingClassifier(_BaseComposition, MappedScoresClassifier):
     losses : sequence of str, Loss or callable, default=("hamming", "lrap", "micro_f1")
         What to minimise, each in [0, 1]; see :func:`clml.losses.list_losses`.
     cv : int, splitter or iterable, default=5
-        The folds whose scores the map is evolved on. A number is that of stratified
+        The folds whose scores the map is learnt on. A number is that of stratified
         folds; anything else must put every row into exactly one test part, and into
         the training parts of the other folds alone. Copies of a row belong into the
         same part: a fit warns where many are not.
@@ -117,12 +117,12 @@ class LebesgueStackingClassifier(_BaseComposition, MappedScoresClassifier):
         scale and a bias for each label of the plain average; or nothing, which is the
         plain average.
     shrinkage : "auto" or float, default="auto"
-        How much of what is evolved is believed, from 0 (one shift of all labels
-        alone) to 1. "auto" evolves on halves of the rows and judges on the others,
+        How much of what is learnt is believed, from 0 (one shift of all labels
+        alone) to 1. "auto" learns on halves of the rows and judges on the others,
         where shared weights and no shift may win too.
     prefit : bool, default=False
         Whether the learners are fitted already, on other rows: the rows given
-        evolve the map, and nothing is fitted again. They must have been fitted on the
+        teach the map, and nothing is fitted again. They must have been fitted on the
         labels of y in their order, or on the classes of a 1-D y.
     max_epochs : int, default=120
         Generations of the search, which takes place where a loss has no gradient, as
@@ -323,7 +323,7 @@ class LebesgueStackingClassifier(_BaseComposition, MappedScoresClassifier):
     # The parameters of learners are theirs to validate.
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the learners, and evolve the map of their scores.
+        """Fit the learners, and learn the map of their scores.
 
         Parameters
         ----------

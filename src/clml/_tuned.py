@@ -17,10 +17,10 @@ class LebesgueTunedClassifier(MappedScoresClassifier):
     """Any multi-label classifier, its scores tuned for several losses at once.
 
     The classifier is fitted on folds to score the rows that it did not see. On these
-    scores a small map, such as a scale and a bias for each label, is evolved by the
-    Lebesgue contributions of the losses themselves, and held towards the identity by
-    an amount that the same scores choose. The classifier, fitted on all rows,
-    predicts through that map.
+    scores a small map, such as a scale and a bias for each label, climbs the Lebesgue
+    measure of the losses themselves, and is held towards the identity by an amount
+    that the same scores choose. The classifier, fitted on all rows, predicts through
+    that map.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class LebesgueTunedClassifier(MappedScoresClassifier):
     losses : sequence of str, Loss or callable, default=("hamming", "lrap", "micro_f1")
         What to minimise, each in [0, 1]; see :func:`clml.losses.list_losses`.
     cv : int, splitter or iterable, default=5
-        The folds whose scores the map is evolved on. A number is that of stratified
+        The folds whose scores the map is learnt on. A number is that of stratified
         folds; anything else must put every row into exactly one test part, and into
         the training parts of the other folds alone. Copies of a row belong into the
         same part: a fit warns where many are not.
@@ -39,14 +39,14 @@ class LebesgueTunedClassifier(MappedScoresClassifier):
         What the map may change of the logits: a scale and a bias for each label; a
         bias; biases and what each label adds to the others, K² numbers; or the
         exact thresholds between the best Hamming loss and the best micro-F1, for
-        which nothing is evolved.
+        which nothing is learnt.
     shrinkage : "auto" or float, default="auto"
-        How much of what is evolved is believed, from 0 (one shift of all labels
-        alone) to 1. "auto" evolves on halves of the rows and judges on the others,
+        How much of what is learnt is believed, from 0 (one shift of all labels
+        alone) to 1. "auto" learns on halves of the rows and judges on the others,
         where the untouched estimator may win too.
     prefit : bool, default=False
         Whether the estimator is fitted already, on other rows: the rows given
-        evolve the map, and nothing is fitted again. It must have been fitted on the
+        teach the map, and nothing is fitted again. It must have been fitted on the
         labels of y in their order, or on the classes of a 1-D y.
     max_epochs : int, default=120
         Generations of the search, which takes place where a loss has no gradient, as
@@ -216,7 +216,7 @@ class LebesgueTunedClassifier(MappedScoresClassifier):
     # The parameters of learners are theirs to validate.
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the classifier, and evolve the map of its scores.
+        """Fit the classifier, and learn the map of its scores.
 
         Parameters
         ----------

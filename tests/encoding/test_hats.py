@@ -77,6 +77,12 @@ def test_rows_do_not_depend_on_each_other(rows, sparse):
     np.testing.assert_array_equal(found[1], indices[places])
 
 
+def test_zeros_that_are_stored_say_what_others_say():
+    hats = Hats(Bins().fit(sp.csr_array(columns(50, 0, True))))
+    stored = sp.csr_array((np.zeros(8), np.arange(8), [0, 8]), shape=(1, 8))
+    assert [len(part) for part in hats.entries(stored)] == [0, 0, 2]
+
+
 def test_when_they_pay():
     X = np.random.default_rng(0).normal(size=(100, 3))
     assert Hats(Bins().fit(X)).pays

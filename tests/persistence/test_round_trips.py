@@ -17,7 +17,7 @@ from clml import (
     CLMLClassifier,
     LebesgueStackingClassifier,
     LebesgueTunedClassifier,
-    _member_fit,
+    _own_losses,
     baselines,
 )
 from clml.baselines import (
@@ -108,7 +108,7 @@ def assert_same_predictions(found, expected, X):
 @pytest.fixture(scope="module")
 def fitted_models(small_data):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_member_fit, "_MAP_EPOCHS", 5)
+        patch.setattr(_own_losses, "FULL", _own_losses.MapBudget(5, 64))
         return {k: clone(v).fit(*small_data) for k, v in ESTIMATORS.items()}
 
 
@@ -151,7 +151,7 @@ def by_copy(estimator, folder):
 @pytest.mark.parametrize("search", ["cma", "rank_gradient", "ascent"])
 @pytest.mark.parametrize("n_members", [1, 2])
 def test_warm_start_goes_on(search, n_members, way, small_data, monkeypatch):
-    monkeypatch.setattr(_member_fit, "_MAP_EPOCHS", 5)
+    monkeypatch.setattr(_own_losses, "FULL", _own_losses.MapBudget(5, 64))
     settings = NETWORK | {"search": search, "n_members": n_members}
     if n_members > 1:
         settings["shrinkage"] = 1.0
@@ -168,7 +168,7 @@ def test_a_model_of_a_gpu_where_there_is_none(
     search, n_members, small_data, tmp_path, monkeypatch
 ):
     """It predicts, is saved and copied; only to go on it needs the device."""
-    monkeypatch.setattr(_member_fit, "_MAP_EPOCHS", 5)
+    monkeypatch.setattr(_own_losses, "FULL", _own_losses.MapBudget(5, 64))
     settings = NETWORK | {"search": search, "n_members": n_members}
     if n_members > 1:
         settings["shrinkage"] = 1.0

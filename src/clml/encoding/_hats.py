@@ -110,7 +110,8 @@ class Hats:
         given = as_float64(values), columns, starts, not sp.issparse(X)
         learnt = self._encoding.tables, self._rows, self._counts
         _check(_fill(*given, *learnt, data, indices, indptr))
-        return data, indices, indptr
+        n_entries = int(indptr[-1])
+        return data[:n_entries], indices[:n_entries], indptr
 
 
 @compiled
@@ -130,6 +131,8 @@ def _fill(  # type: ignore[no-untyped-def]
             x, j = values[p], columns[p - starts[i] if dense else p]
             if np.isinf(x):
                 return j
+            if x == 0 and not dense:  # the same as a zero that is not stored
+                continue
             at, e = e, e + counts[j]
             kind, has_missing, first = code[j], missing[j], rows[j]
             has_number = kind == _STANDARD_AND_RAMPS

@@ -205,7 +205,7 @@ def forward(  # type: ignore[no-untyped-def]
     factors : float32 array, as large as the widest hidden layer's outputs
         Overwritten.
     panels : float32 array
-        Overwritten; as large as ``room_of_products`` says.
+        Overwritten; as large as ``room_for_products`` says.
     """
     m, n_layers = len(rows), len(widths) - 1
     key, threshold, scale = dropout
