@@ -18,7 +18,8 @@ import clml._classifier
 from clml import CLMLClassifier
 from clml._ascent import Climber
 from clml._device_members import DeviceMembers, HeldClimber, MemberDevice
-from clml._members import AscendingMembers, Jury, MemberRun
+from clml._jury import Jury
+from clml._members import AscendingMembers, MemberRun
 from clml._steps import AscentPlan
 from clml._training_rows import WideRows
 from clml.encoding import Bins, Quantiles, Robust

@@ -12,11 +12,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from clml import _left_out
 from clml._ascent import Climber, climbed
+from clml._jury import Jury
 from clml._left_out import left_out
 from clml._members import (
     AscendingMembers,
     EvolvedMembers,
-    Jury,
     MemberProgress,
     MemberRun,
     _log_mean,

@@ -7,7 +7,7 @@ import pytest
 from sklearn.datasets import make_multilabel_classification
 
 from clml import Ascent, CLMLClassifier, _own_losses
-from clml._members import Jury
+from clml._jury import Jury
 from clml._own_losses import FULL, are_slow, map_budget, training_losses
 from clml.losses import (
     Loss,

@@ -104,6 +104,11 @@ class Adam:
         self.second = np.zeros(n, dtype=np.float32)
         self.n_steps = 0
 
+    def __copy__(self) -> Adam:
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)  # a quarter of what copy does otherwise
+        return twin
+
     def step(
         self,
         theta: NDArray[np.float32],
@@ -152,19 +157,20 @@ class Adam:
             Both betas, the rate, what the root is multiplied by, eps, the decay, and
             what is kept.
         """
-        numbers = np.empty((len(learning_rates), 7))
-        for i, learning_rate in enumerate(learning_rates):
-            self.n_steps += 1
-            t = self.n_steps
-            start = 1 - self.beta1**t
-            rate = -learning_rate if self.maximize else learning_rate
-            numbers[i] = (
-                self.beta1,
-                self.beta2,
-                rate / start,
-                (1 - self.beta2**t) ** -0.5,
-                self.eps,
-                learning_rate * weight_decay,
-                min(most_kept, t / (t + 10)),
-            )
-        return numbers
+        sign = -1.0 if self.maximize else 1.0
+        first = self.n_steps + 1
+        self.n_steps += len(learning_rates)
+        return np.array(
+            [
+                (
+                    self.beta1,
+                    self.beta2,
+                    sign * rate / (1 - self.beta1**t),
+                    (1 - self.beta2**t) ** -0.5,
+                    self.eps,
+                    rate * weight_decay,
+                    min(most_kept, t / (t + 10)),
+                )
+                for t, rate in enumerate(learning_rates, first)
+            ]
+        ).reshape(-1, 7)

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,16 @@ from .losses import LossSet, RowTargets, Totals, weights_of_each
 KEPT_SUMS = 0.9
 #: Prices follow these sums, slowly: they are not computed for every batch.
 BATCHES_A_PRICE = 4
+
+
+class _AnySeed(np.random.bit_generator.ISeedSequence):
+    """Of generators whose state is set at once: hashing a real seed takes longer."""
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> NDArray[Any]:
+        return np.zeros(n_words, dtype=dtype)
+
+
+_ANY_SEED = _AnySeed()
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,15 +143,14 @@ def climbed(
     statistics = loss_set.statistics(_divided(seen, weight), 1.0)
     losses = loss_set.close(statistics)
     return [
-        replace(
-            one,
-            theta=moving.theta[m],
-            average=moving.average[m],
-            adam=moving.adams[m],
-            sums=Totals(sums.columns[m : m + 1], sums.labels[m : m + 1], {}),
-            generator=dict(moving.generators[m].bit_generator.state),
-            epoch=one.epoch + 1,
-            losses=losses[m],
+        Climber(
+            moving.theta[m],
+            moving.average[m],
+            moving.adams[m],
+            dict(moving.generators[m].bit_generator.state),
+            Totals(sums.columns[m : m + 1], sums.labels[m : m + 1], {}),
+            one.epoch + 1,
+            losses[m],
         )
         for m, one in enumerate(climbers)
     ]
@@ -155,9 +165,9 @@ def _moving(climbers: Sequence[Climber]) -> Moving:
         adam = copy.copy(one.adam)
         adam.first, adam.second = first[m], second[m]
         adams.append(adam)
-        generator = np.random.Generator(np.random.PCG64(0))
-        generator.bit_generator.state = one.generator
-        generators.append(generator)
+        bits = np.random.PCG64(_ANY_SEED)  # type: ignore[arg-type]
+        bits.state = one.generator  # type: ignore[assignment]
+        generators.append(np.random.Generator(bits))
     return Moving(
         np.stack([one.theta for one in climbers]),
         np.stack([one.average for one in climbers]),
@@ -174,7 +184,9 @@ def _batches(
     """Deal the rows of positive weight into batches of about the same size."""
     order = generator.permutation(np.flatnonzero(targets.weight))
     n_batches = max(1, round(len(order) / plan.batch_size))
-    return np.array_split(order, n_batches)
+    size, n_longer = divmod(len(order), n_batches)
+    ends = [size * b + min(b, n_longer) for b in range(n_batches + 1)]
+    return [order[start:end] for start, end in pairwise(ends)]
 
 
 def sums_of(

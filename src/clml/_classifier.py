@@ -796,8 +796,8 @@ class CLMLClassifier(LebesgueEstimator):
             if built.ensemble is not None:
                 scale = together.scales(run.jury.kind_of)
                 # What predicts is laid out from them once, so they must not change.
-                networks = tuple(_read_only(one) for one in together.networks)
-                found |= {"networks_": networks, "member_scale_": scale}
+                kept = tuple(_read_only(one) for one in together.networks)
+                found |= {"networks_": kept, "member_scale_": scale}
                 return {**found, **model}
             both = zip(together.networks, together.sizes, strict=True)
             networks = [self.layout_.mapped(one, 1.0 / size) for one, size in both]

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from ._calibration import fit_temperatures
 from ._cross_fitted import CrossFitted
 from ._front import ParetoFront
+from ._jury import Together
 from ._map_search import EvolvedMap, evolve_map
-from ._members import MemberRun, Together
+from ._members import MemberRun
 from ._own_losses import FULL, MapBudget
 from ._score_map import apply_map
 from ._search import history_arrays

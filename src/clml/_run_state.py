@@ -18,7 +18,8 @@ from ._archive import Archive
 from ._ascent import Climber
 from ._candidates import as_single
 from ._epoch_folds import N_FOLDS, EpochChoices
-from ._members import AscendingMembers, MemberProgress, Members, Together
+from ._jury import Together
+from ._members import AscendingMembers, MemberProgress, Members
 from ._search import Progress, Search, history_arrays
 from ._starts import LastLayer
 from .evolution import Strategy, strategy_from_state

@@ -103,21 +103,30 @@ class WideRows:
         """Return the logits (rows, K) of one network; None is all rows."""
         return self.layout.logits(theta, self.X, rows)
 
-    def left_out_logits(
-        self, theta: NDArray[np.float32], left_out: NDArray[np.bool_]
-    ) -> tuple[NDArray[np.intp], NDArray]:
-        """Return rows among those left out that are read differently, and their logits.
+    def logits_of_each(
+        self,
+        thetas: Sequence[NDArray[np.float32]],
+        rows: Sequence[NDArray[np.intp]],
+    ) -> NDArray[np.float32]:
+        """Return the logits of each network, of rows of its own, one after another."""
+        return self.layout.logits_of_each(thetas, self.X, rows)
+
+    def strangers_logits(
+        self,
+        thetas: Sequence[NDArray[np.float32]],
+        some: Sequence[NDArray[np.intp]],
+    ) -> NDArray[np.float32]:
+        """Return the same of some of the rows that are read differently.
 
         Parameters
         ----------
-        theta : float32 array (n,)
-            Of a member that left them out.
-        left_out : bool array (n,)
+        thetas : sequence of float32 arrays (n,)
+            Of members that left these rows out.
+        some : sequence of int arrays
+            Which of ``strangers`` each is asked about.
         """
         assert self.strangers is not None  # who asks has looked
-        rows, X = self.strangers
-        some = left_out[rows]
-        return rows[some], self.layout.logits(theta, X, np.flatnonzero(some))
+        return self.layout.logits_of_each(thetas, self.strangers[1], some)
 
 
 # Messages and logs show objects by their repr, and must not show rows.

@@ -301,3 +301,21 @@ def test_descriptions_are_values():
     assert network.build(D, K) == WideLayout(D, K, (8, 4), "relu", 0.25, False)
     assert WideNetwork((8, 4)) != network
     assert eval(repr(network), {"WideNetwork": WideNetwork}) == network
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_networks_one_after_another_are_each_what_they_are_alone(sparse):
+    generator = np.random.default_rng(0)
+    layout = WideNetwork(hidden=(7,), linear_path=True).build(5, 3)
+    X = generator.normal(size=(600, 5)).astype(np.float32)
+    X = sp.csr_array(X) if sparse else X
+    thetas = [generator.normal(size=layout.size).astype(np.float32) for _ in range(3)]
+    # More than a block, none at all, and some twice.
+    rows = [np.arange(600), np.empty(0, dtype=np.intp), np.array([5, 3, 5])]
+    found = layout.logits_of_each(thetas, X, rows)
+    alone = [layout.forward(t, X[r])[0] for t, r in zip(thetas, rows, strict=True)]
+    np.testing.assert_array_equal(found, np.concatenate(alone))
+    with pytest.raises(ValueError, match=r"rows must be in \[0, 600\)"):
+        layout.logits_of_each(thetas[:1], X, [np.array([600])])
+    with pytest.raises(ValueError, match="theta must be float32"):
+        layout.logits_of_each([thetas[0][1:]], X, [np.array([0])])

@@ -9,6 +9,7 @@ carries slopes back.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral, Real
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 from .._csr_format import check_csr_parts
 from .._products import room_for_products, spread_rows
 from .._value import Value
-from ._wide_kernels import RELU, TANH, backward, forward
+from ._wide_kernels import RELU, TANH, backward, forward, forward_each
 
 _ACTIVATIONS = {"relu": RELU, "tanh": TANH}
 # Deviation of the first hidden weights, times √inputs: what keeps the size of outputs
@@ -202,11 +203,26 @@ class WideLayout:
         rows : int array, default=None
         """
         chosen = np.arange(X.shape[0]) if rows is None else rows
-        some = WidePass(self, X, min(_BLOCK, max(len(chosen), 1)))
-        found = np.empty((len(chosen), self.n_labels), dtype=np.float32)
-        for a in range(0, len(chosen), _BLOCK):
-            found[a : a + _BLOCK] = some.forward(theta, chosen[a : a + _BLOCK])
-        return found
+        return self.logits_of_each([theta], X, [chosen])
+
+    def logits_of_each(
+        self,
+        thetas: Sequence[NDArray[np.float32]],
+        X: Any,
+        rows: Sequence[NDArray[np.intp]],
+    ) -> NDArray[np.float32]:
+        """Return the logits (rows of all, K) of networks, each of some rows of X.
+
+        Parameters
+        ----------
+        thetas : sequence of float32 arrays (n,)
+        X : float32 array or CSR matrix (N, D)
+        rows : sequence of int arrays
+            Of each network; their logits follow each other.
+        """
+        most = max(map(len, rows), default=0)
+        some = WidePass(self, X, min(_BLOCK, max(most, 1)))
+        return some.forward_each(thetas, rows)
 
     def forward(
         self,
@@ -348,26 +364,13 @@ class WidePass:
             one each step. None drops nothing.
         """
         layout = self.layout
-        if theta.shape != (layout.size,) or theta.dtype != np.float32:
-            raise ValueError(
-                f"theta must be float32 of shape {(layout.size,)}, got {theta.dtype} "
-                f"of shape {theta.shape}."
-            )
-        if rows.ndim != 1 or rows.dtype.kind not in "iu":
-            raise ValueError(
-                f"rows must be integers of one axis, got {rows.dtype} of shape "
-                f"{rows.shape}."
-            )
+        self._check_theta(theta)
+        self._check_rows(rows)
         theta = np.ascontiguousarray(theta)
         rows = np.ascontiguousarray(rows, dtype=np.int64)
         if len(rows) > self._most_rows:
             raise ValueError(
                 f"rows must be {self._most_rows} at most, got {len(rows)}."
-            )
-        if len(rows) and not 0 <= rows.min() <= rows.max() < self._n_rows:
-            raise ValueError(
-                f"rows must be in [0, {self._n_rows}), got {rows.min()} to "
-                f"{rows.max()}."
             )
         dropped, scale = (0, np.float32(1)) if key is None else self._dropout()
         dropout = (np.uint64(key or 0), dropped, scale)
@@ -389,6 +392,68 @@ class WidePass:
             self._factors,
             self._panels,
         )
+
+    def forward_each(
+        self,
+        thetas: Sequence[NDArray[np.float32]],
+        rows: Sequence[NDArray[np.integer]],
+    ) -> NDArray[np.float32]:
+        """Return logits (rows of all, K) of networks, nothing dropped, in one call.
+
+        There is no way back from here.
+
+        Parameters
+        ----------
+        thetas : sequence of float32 arrays (n,)
+        rows : sequence of int arrays
+            Of each network, any number; their logits follow each other.
+        """
+        self._last = None
+        layout = self.layout
+        for theta in thetas:
+            self._check_theta(theta)
+        order = np.concatenate([np.empty(0, dtype=np.int64), *rows])
+        self._check_rows(order)
+        ends = np.cumsum([0, *map(len, rows)])
+        out = np.empty((len(order), layout.n_labels), dtype=np.float32)
+        if len(order):
+            forward_each(
+                np.stack(thetas),
+                self._dense,
+                self._sparse,
+                order.astype(np.int64, copy=False),
+                ends,
+                layout.widths,
+                layout.linear_path,
+                _ACTIVATIONS[layout.activation],
+                self._inputs,
+                self._hidden,
+                self._factors,
+                self._panels,
+                self._most_rows,
+                out,
+            )
+        return out
+
+    def _check_theta(self, theta: NDArray) -> None:
+        size = self.layout.size
+        if theta.shape != (size,) or theta.dtype != np.float32:
+            raise ValueError(
+                f"theta must be float32 of shape {(size,)}, got {theta.dtype} "
+                f"of shape {theta.shape}."
+            )
+
+    def _check_rows(self, rows: NDArray) -> None:
+        if rows.ndim != 1 or rows.dtype.kind not in "iu":
+            raise ValueError(
+                f"rows must be integers of one axis, got {rows.dtype} of shape "
+                f"{rows.shape}."
+            )
+        if len(rows) and not 0 <= rows.min() <= rows.max() < self._n_rows:
+            raise ValueError(
+                f"rows must be in [0, {self._n_rows}), got {rows.min()} to "
+                f"{rows.max()}."
+            )
 
     def backward(self, slope: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the derivative of Σ slope · logits in theta, for the last forward.

@@ -247,6 +247,58 @@ def forward(  # type: ignore[no-untyped-def]
 
 
 @compiled
+def forward_each(  # type: ignore[no-untyped-def]
+    theta,
+    dense,
+    sparse,
+    rows,
+    ends,
+    widths,
+    linear,
+    kind,
+    inputs,
+    hidden,
+    factors,
+    panels,
+    block,
+    out,
+):
+    """Fill the logits of networks, one after another, nothing dropped.
+
+    Parameters
+    ----------
+    theta : float32 array (networks, n)
+    dense, sparse, widths, linear, kind, inputs, hidden, factors, panels
+        As of :func:`forward`.
+    rows : int array (m,)
+        Those of the first network, then those of the second, and so on.
+    ends : int array (networks + 1,)
+        Where the rows of each begin, and how many there are.
+    block : int
+        Rows at a time at most.
+    out : float32 array (m, K), overwritten
+    """
+    dropout = (np.uint64(0), 0, np.float32(1))
+    for i in range(theta.shape[0]):
+        for start in range(ends[i], ends[i + 1], block):
+            stop = min(start + block, ends[i + 1])
+            out[start:stop] = forward(
+                theta[i],
+                dense,
+                sparse,
+                rows[start:stop],
+                widths,
+                linear,
+                kind,
+                dropout,
+                inputs,
+                hidden,
+                factors,
+                panels,
+            )
+
+
+@compiled
 def backward(  # type: ignore[no-untyped-def]
     theta,
     sparse,
