@@ -62,7 +62,6 @@ def ascended_deviations(
     space, targets, loss_set = engine.space, engine.targets, engine.loss_set
     deviations = np.zeros(space.n_deviations, dtype=np.float32)
     adam = Adam(len(deviations), maximize=True)
-    rows = np.arange(engine.n_rows)
     weight = float(targets.weight.sum())
     for t in range(n_steps):
         theta = space.maps(deviations[None], shift)
@@ -71,7 +70,7 @@ def ascended_deviations(
         loss_set.accumulate(totals, logits[None], targets)
         prices = statistic_weights(loss_set, totals, weight)
         slope, _ = smoothed_gradient(
-            logits, targets, rows, _SMOOTHING, prices, loss_set
+            logits, targets, None, _SMOOTHING, prices, loss_set
         )
         gradient = space.pulled_back(deviations, *engine.slopes_of_map(slope))
         falling = 0.5 * (1 + math.cos(math.pi * t / n_steps))

@@ -253,7 +253,8 @@ def _slopes(
         }
         values = np.asarray(loss.close(sums, statistics.weight, n_labels))
         values = values.reshape(n_candidates, -1)
-        up, down = np.split(values[:, 1:], 2, axis=1)
+        middle = 1 + (last - first)
+        up, down = values[:, 1:middle], values[:, middle:]
         with np.errstate(invalid="ignore"):  # losses that are not finite
             slopes[:, first:last] = (up - down) / (2 * step[:, first:last])
     return values[:, 0], slopes

@@ -61,7 +61,7 @@ _LEAST, _MOST = 1e-30, 1e30
 def smoothed_gradient(
     scores: NDArray[np.float32],
     targets: RowTargets,
-    rows: NDArray[np.integer],
+    rows: NDArray[np.integer] | None,
     smoothing: float,
     weights: StatisticWeights,
     loss_set: LossSet,
@@ -78,8 +78,9 @@ def smoothed_gradient(
         Finite or infinite. A row with NaN has gradient 0 and makes the totals NaN.
     targets : RowTargets
         Of all rows.
-    rows : int array (rows,)
-        Which of the targets' rows the scores belong to, in any order, repeats allowed.
+    rows : int array (rows,) or None
+        Which of the targets' rows the scores belong to, in any order, repeats allowed;
+        None for all of them.
     smoothing : float
         Deviation σ of the noise.
     weights : StatisticWeights
@@ -130,8 +131,8 @@ def smoothed_gradient(
     >>> gradient.round(4), totals.columns[0, 0]
     (array([[0., 0.]], dtype=float32), np.float64(0.0))
     """
-    _check(scores, targets, rows, smoothing, loss_set, cells)
-    batch = targets.take(rows)
+    batch = targets if rows is None else targets.take(rows)
+    _check(scores, batch, smoothing, loss_set, cells)
     totals = _hard_totals(scores, batch, loss_set, cells)
     gradient = np.zeros_like(scores)
     values = np.empty((1, len(weights.columns)))
@@ -190,8 +191,8 @@ def smoothed_statistics(
     >>> wrong, lrap  # the relevant label is second with probability 1/2: 1 / 1.5
     (np.float64(1.0), np.float64(0.666667))
     """
-    _check(scores, targets, rows, smoothing, loss_set, cells)
     batch = targets.take(rows)
+    _check(scores, batch, smoothing, loss_set, cells)
     n_columns = loss_set.new_totals(1).columns.shape[1]
     prices = StatisticWeights(np.ones(n_columns), np.zeros((3, targets.n_labels)))
     values = np.zeros((len(rows), n_columns))
@@ -202,14 +203,13 @@ def smoothed_statistics(
 
 def _check(
     scores: NDArray,
-    targets: RowTargets,
-    rows: NDArray,
+    batch: RowTargets,
     smoothing: float,
     loss_set: LossSet,
     cells: NDArray | None,
 ) -> None:
     _check_supported(loss_set)
-    expected = (len(rows), targets.n_labels)
+    expected = batch.dense.shape
     for name, array in {"scores": scores, "cells": cells}.items():
         if array is None:
             continue
