@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -94,9 +95,10 @@ def _runs() -> dict[bytes, Any]:
 
 def _short_maps() -> Any:
     """Return what makes the last stage of members as short as the others."""
-    from clml import _member_fit
+    from clml import _own_losses
 
-    return mock.patch.object(_member_fit, "_MAP_EPOCHS", 3)
+    short = replace(_own_losses.FULL, max_epochs=3)
+    return mock.patch.object(_own_losses, "FULL", short)
 
 
 def _checkpoints() -> list[bytes]:

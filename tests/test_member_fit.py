@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 from nested_settings import nested
 from numpy.testing import assert_allclose, assert_array_equal
+from short_maps import shorten_maps
 from sklearn.base import clone
 from sklearn.datasets import make_multilabel_classification
 
@@ -48,7 +49,7 @@ constant_labels = pytest.mark.filterwarnings("ignore:.*labels are constant")
 
 @pytest.fixture(autouse=True)
 def short_search_for_maps(monkeypatch):
-    monkeypatch.setattr(_member_fit, "_MAP_EPOCHS", 5)
+    shorten_maps(monkeypatch, 5)
 
 
 def quick(search="ascent", n_members=4, **settings):

@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 from nested_settings import nested
 from numpy.testing import assert_allclose, assert_array_equal
+from short_maps import shorten_maps
 from sklearn.linear_model import LogisticRegression
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB
@@ -16,7 +17,6 @@ from clml import (
     CLMLClassifier,
     LebesgueStackingClassifier,
     LebesgueTunedClassifier,
-    _member_fit,
     _score_engine,
 )
 from clml.engine import NumpyEngine, _numpy
@@ -28,7 +28,7 @@ FORMS = [np.asarray, sp.csr_matrix]
 
 @pytest.fixture(autouse=True)
 def short_searches_of_maps(monkeypatch):
-    monkeypatch.setattr(_member_fit, "_MAP_EPOCHS", 3)
+    shorten_maps(monkeypatch, 3)
 
 
 def quick(search, n_members=1, **settings):

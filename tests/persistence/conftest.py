@@ -6,8 +6,9 @@ import json
 import zipfile
 
 import pytest
+from short_maps import shorten_maps
 
-from clml import CMA, CLMLClassifier, _member_fit
+from clml import CMA, CLMLClassifier
 from clml.network import PaperNetwork
 from clml.persistence import save
 
@@ -28,7 +29,7 @@ def fitted(small_data):
 def fitted_members(small_data):
     """One of three members that climbed; tests do not change it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_member_fit, "_MAP_EPOCHS", 5)
+        shorten_maps(patch, 5)
         return CLMLClassifier(
             search="ascent",
             n_members=3,

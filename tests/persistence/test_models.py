@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from short_maps import shorten_maps
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -14,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 import clml
-from clml import CMA, CLMLClassifier, LebesgueTunedClassifier, _member_fit
+from clml import CMA, CLMLClassifier, LebesgueTunedClassifier
 from clml.baselines._mlknn import MLkNNClassifier
 from clml.baselines._naive_bayes import GaussianNBChain, GaussianNBRelevance
 from clml.losses import AbsentLoss, Loss, Statistic, get_loss, loss_values
@@ -54,7 +55,7 @@ WITH_MEMBERS = ESTIMATORS[-3:]
 
 @pytest.fixture(autouse=True)
 def short_search_for_maps(monkeypatch):
-    monkeypatch.setattr(_member_fit, "_MAP_EPOCHS", 5)
+    shorten_maps(monkeypatch, 5)
 
 
 @pytest.fixture

@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 from nested_settings import nested
 from onnx.reference import ReferenceEvaluator
 from scipy.special import expit
+from short_maps import shorten_maps
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 import clml
-from clml import CLMLClassifier, LebesgueTunedClassifier, ParetoFront, _member_fit
+from clml import CLMLClassifier, LebesgueTunedClassifier, ParetoFront
 from clml.baselines._naive_bayes import GaussianNBRelevance
 from clml.network import Layout, Scaling
 from clml.persistence import _onnx, load, save
@@ -33,7 +34,7 @@ CLOSE = {"float32": 1e-5, "float64": 1e-12}
 
 @pytest.fixture(autouse=True)
 def short_search_for_maps(monkeypatch):
-    monkeypatch.setattr(_member_fit, "_MAP_EPOCHS", 5)
+    shorten_maps(monkeypatch, 5)
 
 
 @pytest.fixture
