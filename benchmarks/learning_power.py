@@ -89,7 +89,10 @@ WHOLE = "all"  # beside the folds 0 to CV − 1: fitted on all training rows
 
 BASELINES = tuple(name for name in METHODS if name != "CLML")
 OWN: dict[str, Callable[[int], Any]] = {
-    "CLML": lambda seed: clml.CLMLClassifier(network="paper", random_state=seed),
+    "CLML": lambda seed: clml.CLMLClassifier(random_state=seed),
+    "CLML, narrow members": lambda seed: clml.CLMLClassifier(
+        network="paper", random_state=seed
+    ),
     "CLML's network on cross-entropy": lambda seed: CrossEntropyClassifier(seed),
 }
 TUNED = {

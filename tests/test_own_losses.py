@@ -82,10 +82,25 @@ def test_all_named_losses_are_trained_on():
 
 def test_others_are_trained_on_in_their_place():
     losses = get_losses((cost, "lrap", ShareAbove))
-    assert [loss.name for loss in training_losses(losses)] == ["lrap"]
+    names = [loss.name for loss in training_losses(losses)]
+    assert names == ["lrap", "hamming", "micro_f1"]
     for own in (cost, ShareAbove):
         (stand_in,) = training_losses(get_losses((own,)))
         assert stand_in.name == "binary_cross_entropy"
+
+
+@pytest.mark.parametrize(
+    ("asked", "trained"),
+    [
+        (("macro_f1",), ("macro_f1", *DEFAULT)),
+        (("micro_f1", "jaccard"), ("micro_f1", "jaccard", "hamming", "lrap")),
+        (("lrap", "micro_f1", "hamming"), ("lrap", "micro_f1", "hamming")),
+        (("coverage", "jaccard", "lrap"), ("coverage", "jaccard", "lrap")),
+    ],
+)
+def test_one_or_two_losses_are_joined_by_the_default(asked, trained):
+    found = training_losses(get_losses(asked))
+    assert tuple(loss.name for loss in found) == trained
 
 
 # That they pay
@@ -95,6 +110,27 @@ def test_others_are_trained_on_in_their_place():
 def default(halves):
     X, Y, *_ = halves
     return quick(DEFAULT).fit(X, Y)
+
+
+def test_asking_for_one_loss_pays_in_it(halves, default):
+    X, Y, X_test, Y_test = halves
+    names = ("hamming", "micro_f1", "macro_f1", "jaccard", "subset_zero_one")
+    before = loss_values(Y_test, default.decision_function(X_test), names)
+    models = [quick((name,)).fit(X, Y) for name in names]
+    scores = [model.decision_function(X_test) for model in models]
+    pairs = zip(names, scores, strict=True)
+    after = np.array([loss_values(Y_test, z, (name,))[0] for name, z in pairs])
+    assert np.log(after / before).mean() < 0
+    assert (after / before < 1.05).all()
+
+
+def test_a_loss_of_rankings_alone_still_decides(halves):
+    X, Y, X_test, Y_test = halves
+    clf = quick(("lrap",)).fit(X, Y)
+    assert clf.front_.loss_names == ("lrap",)
+    (found,) = loss_values(Y_test, clf.decision_function(X_test), ("micro_f1",))
+    everything = 2 * Y_test.mean() / (1 + Y_test.mean())
+    assert found < 1 - 0.8 * everything
 
 
 @pytest.mark.parametrize("loss", [cost, f2_of_rows, none_of_the_first_two])

@@ -142,12 +142,14 @@ class CLMLClassifier(LebesgueEstimator):
     Parameters
     ----------
     losses : sequence of str, Loss or callable, default=("hamming", "lrap", "micro_f1")
-        What to minimise, each in [0, 1]; see :func:`clml.losses.list_losses`. A
-        function is called as ``f(Y, scores)``: a label is predicted where its score is
-        positive, so a metric of decisions is ``lambda Y, S: metric(Y, S > 0)``. With
-        ``sample_weight`` it is given these, too. No member is trained on functions:
-        they judge epochs, and the front is searched for with 14,000 calls at most
-        (2,400 of slow ones). See the notes.
+        What to minimise, each in [0, 1]; see :func:`clml.losses.list_losses`. Where
+        fewer than three are asked for, members of an ascent are trained on the
+        default's as well; the map of their outputs and the front are about those alone
+        that were asked for. A function is called as ``f(Y, scores)``: a label is
+        predicted where its score is positive, so a metric of decisions is
+        ``lambda Y, S: metric(Y, S > 0)``. With ``sample_weight`` it is given these,
+        too. No member is trained on functions: they judge epochs, and the front is
+        searched for with 14,000 calls at most (2,400 of slow ones). See the notes.
     search : {"auto", "ascent", "cma", "rank_gradient"} or a search, default="auto"
         How networks are trained, and what belongs to that alone. "ascent" stands for
         :class:`Ascent`: the losses, smoothed a little, have a gradient in the outputs,

@@ -1,8 +1,8 @@
-"""Losses that members are not trained on: functions, and statistics of a user's own.
+"""What members are trained on, and losses that they cannot be trained on.
 
-They tell what a whole matrix of scores is worth and nothing about single outputs, so no
-gradient comes out of them. They judge epochs instead, maps of the outputs are evolved
-on them, and the front holds them.
+Functions, and statistics of a user's own, tell what a whole matrix of scores is worth
+and nothing about single outputs, so no gradient comes out of them. They judge epochs
+instead, maps of the outputs are evolved on them, and the front holds them.
 """
 
 from __future__ import annotations
@@ -21,6 +21,10 @@ from .losses import Loss, MatrixLoss, RowTargets, get_losses, supports_credit
 #: probability of every label, whatever threshold or order a loss then makes of it;
 #: losses of decisions at one threshold are a worse start (docs/learning.md).
 STAND_IN = ("binary_cross_entropy",)
+
+#: What members are trained on besides where fewer losses are asked for than these are:
+#: decisions, rankings and rare labels (docs/learning.md).
+COMPANIONS = ("hamming", "lrap", "micro_f1")
 
 # Seconds from which on a call of all functions is slow.
 _SLOW = 0.02
@@ -71,20 +75,33 @@ def with_gradient(losses: Sequence[Loss]) -> tuple[Loss, ...]:
 
 
 def training_losses(losses: Sequence[Loss]) -> tuple[Loss, ...]:
-    """Return the losses that members can be trained on, or what stands in for them.
+    """Return the losses that members are trained on.
+
+    Those of the losses that they can be trained on. A single loss, or two, say little
+    about most outputs: decisions that are right, or wrong by much, or labels in their
+    right order leave nothing to learn. So the default's losses join them. Of functions
+    alone nothing is learnt, and cross-entropy stands in for them.
 
     Examples
     --------
     >>> from clml._own_losses import training_losses
     >>> from clml.losses import get_losses
+    >>> training_losses(get_losses(("macro_f1",)))
+    (MacroF1(), Hamming(), LRAP(), MicroF1())
+    >>> training_losses(get_losses(("macro_f1", "lrap", "jaccard")))
+    (MacroF1(), LRAP(), Jaccard())
     >>> def errors(Y, scores):
     ...     return ((scores > 0) != Y).mean()
-    >>> training_losses(get_losses(("lrap", errors)))
-    (LRAP(),)
     >>> training_losses(get_losses((errors,)))
     (BinaryCrossEntropy(),)
     """
-    return with_gradient(losses) or get_losses(STAND_IN)
+    own = with_gradient(losses)
+    if not own:
+        return get_losses(STAND_IN)
+    if len(own) >= len(COMPANIONS):
+        return own
+    names = [loss.name for loss in losses]
+    return own + tuple(x for x in get_losses(COMPANIONS) if x.name not in names)
 
 
 def functions_among(losses: Sequence[Loss]) -> tuple[MatrixLoss, ...]:
