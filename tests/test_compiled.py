@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import numba.core.caching
 import numpy as np
 import pytest
@@ -46,3 +49,19 @@ def test_what_is_on_disk_is_not_announced(monkeypatch, tmp_path, caplog):
     monkeypatch.setattr(numba.core.caching.CacheImpl, "_locator_classes", [])
     tell_of_compilation(compiled(total))  # where none can be written: no news
     assert not caplog.records
+
+
+@pytest.mark.parametrize("settings", ["{}", "PAPER_SETTINGS"])
+def test_a_fit_comes_to_the_kernel_that_announces_it(settings):
+    """Otherwise every process would say again that it compiles."""
+    code = f"""
+import numpy as np
+from clml import PAPER_SETTINGS, CLMLClassifier, _lebesgue_estimator
+
+kernels = []
+_lebesgue_estimator.tell_of_compilation = kernels.append
+X = np.random.default_rng(0).normal(size=(20, 3))
+CLMLClassifier(**{{**{settings}, "max_epochs": 1}}).fit(X, (X[:, :2] > 0).astype(int))
+assert kernels and all(kernel.signatures for kernel in kernels)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -20,7 +20,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from ._archive import covered
 from ._calibration import fit_temperatures
 from ._compiled import tell_of_compilation
 from ._fingerprint import Describer, data_digest
@@ -54,7 +53,14 @@ class Run(Protocol):
 
     Its progress has an ``epoch``, a ``measure`` of what was found so far, a
     ``history`` and the losses of each epoch, ``archived_losses``.
+
+    Attributes
+    ----------
+    kernel : compiled function
+        One that every such run comes to. Others are on disk where it is.
     """
+
+    kernel: Any
 
     @property
     def between_epochs(self) -> bool:
@@ -272,7 +278,7 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
         state: Callable[[], dict[str, Any]],
     ) -> KeyboardInterrupt | None:
         """Run epochs until one of the reasons to stop; return an interrupt, if any."""
-        tell_of_compilation(covered)  # every fit comes to that kernel
+        tell_of_compilation(run.kernel)
         with keeper.reading():
             stopping = Stopping(
                 self.patience, self.max_seconds, keeper.saved.get("stop")

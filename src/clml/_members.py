@@ -345,6 +345,9 @@ class MemberRun:
             self._folds = EpochFolds(judge, self._choosing, value_of)
         self.progress = progress or MemberProgress()
 
+    #: What counts the statistics of rows: losses that are followed have some.
+    kernel = staticmethod(LossSet.kernel)
+
     def epoch(self) -> dict[str, Any]:
         """Train for an epoch, judge, and return its record."""
         began = time.perf_counter()

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._archive import Archive
+from ._archive import Archive, covered
 from ._candidates import as_single, host_rows, stacked
 from .engine import Engine
 from .engine._base import drawn_rows
@@ -143,6 +143,9 @@ class Search:
     epoch_rows : EpochRows, default=None
         Which training rows an epoch's fitness is computed on; all by default.
     """
+
+    #: Every candidate is compared with the archive.
+    kernel = staticmethod(covered)
 
     def __init__(
         self,

@@ -119,6 +119,9 @@ class LossSet:
         A label is decided for when its score is above it.
     """
 
+    #: What counts the built-in statistics of rows.
+    kernel = staticmethod(kernels.accumulate)
+
     def __init__(self, losses: tuple[Loss, ...], n_labels: int, threshold: float = 0.0):
         self.losses = losses
         self.n_labels = n_labels
