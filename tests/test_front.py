@@ -121,14 +121,44 @@ def make_doubtful(default=0, error=0.1):
     )
 
 
-@pytest.mark.parametrize("rule", [{"which": "hamming"}, {"weights": {"hamming": 2}}])
-def test_in_doubt_the_default_is_selected(rule):
-    # Ahead by 0.1, which has to be more than 1.5 errors.
-    with pytest.warns(UserWarning, match=r"clearly better for .*hamming"):
-        assert make_doubtful(error=0.07).select(**rule) == 0
-    assert make_doubtful(error=0.06).select(**rule) == 1
-    assert make_doubtful(error=0.07).choice(**rule) == (0, True)
-    assert make_doubtful(error=0.06).choice(**rule) == (1, False)
+@pytest.mark.parametrize(
+    ("loss", "least", "index"),
+    [("hamming", 0.5, 1), ("lrap", 1.5, 2)],  # of decisions, and of ranks
+)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_in_doubt_the_default_is_selected(loss, least, index, weighted):
+    rule = {"weights": {loss: 2}} if weighted else {"which": loss}
+    # Ahead by 0.1.
+    in_doubt = make_doubtful(error=0.1 / least + 0.01)
+    with pytest.warns(UserWarning, match=rf"clearly better for .*{loss}"):
+        assert in_doubt.select(**rule) == 0
+    assert in_doubt.choice(**rule) == (0, True)
+    clear = make_doubtful(error=0.1 / least - 0.01)
+    assert clear.select(**rule) == index
+    assert clear.choice(**rule) == (index, False)
+
+
+def test_the_best_of_those_that_are_clearly_better_is_selected():
+    """The best of all may be in doubt where the next is not."""
+    front = ParetoFront(
+        np.array([[0.3], [0.2], [0.1]]),
+        ("hamming",),
+        np.zeros((3, 4)),
+        difference_error=np.array([[0.0], [0.1], [0.9]]),
+        default=0,
+    )
+    assert front.choice("hamming") == (1, False)
+
+
+def test_a_loss_that_nobody_registered_needs_a_clear_lead():
+    front = ParetoFront(
+        np.array([[0.3], [0.2]]),
+        ("my_own",),
+        np.zeros((2, 4)),
+        difference_error=np.array([[0.0], [0.08]]),
+        default=0,
+    )
+    assert front.choice("my_own") == (0, True)
 
 
 def test_a_default_that_is_best_is_not_in_doubt():

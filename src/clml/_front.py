@@ -12,13 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ._expected_losses import expects_decisions
 from ._front_shown import front_html, front_text
 from ._sklearn_compat import warn_user
 
 RULES = ("knee", "geometric_mean")
 
-# By how many standard errors of the difference a model has to lead the default.
-_LEAD = 1.5
+# By how many standard errors of the difference a model has to lead the default. Where
+# to cut for a loss of decisions follows from probabilities, and the rows need only
+# agree; a model that is said to rank better has nothing but the rows to show for it.
+_LEAD, _LEAD_OF_DECISIONS = 1.5, 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,9 +53,9 @@ class ParetoFront:
     no part in it: networks and learners are those that left these rows out, and the map
     of their scores is learnt anew without them. (How much of a map is believed, and
     the shares of kinds of members, are two or a few numbers that all rows chose.) The
-    best of several is partly lucky
-    even then: :meth:`select` prefers the default to a model that leads it by less than
-    1.5 standard errors of the difference.
+    best of several is partly lucky even then: :meth:`select` prefers the default to a
+    model that leads it by less than half a standard error of the difference in a loss
+    of decisions, such as Hamming loss or micro-F1, and by less than 1.5 in others.
 
     A search of whole networks (``PAPER_SETTINGS``) judges all its candidates on the
     same validation rows, and on the training rows where it has none. The best of them
@@ -175,9 +178,10 @@ class ParetoFront:
         Returns
         -------
         int
-            The default, with a warning, where the best model leads it by less than 1.5
-            standard errors of the difference in the loss that is asked for; of a sum,
-            by less than that of all its losses together, an upper bound.
+            The best of the models that lead the default clearly: by half a standard
+            error of the difference where the loss that is asked for reads decisions,
+            by 1.5 otherwise; in a sum, by as much as all its losses together ask for.
+            If some lead, but none clearly, the default, with a warning.
             Ties go to the smaller geometric mean, then to the smaller index.
 
         Raises
@@ -190,8 +194,8 @@ class ParetoFront:
             wanted = repr(which) if weights is None else f"weights={dict(weights)}"
             warn_user(
                 f"No model of the front is clearly better for {wanted} than the "
-                f"default: what leads does so by less than {_LEAD} standard errors of "
-                "the difference. The default is selected."
+                "default: what leads does so by so little, beside the standard error "
+                "of the difference, that it may be chance. The default is selected."
             )
         return index
 
@@ -237,19 +241,23 @@ class ParetoFront:
         # Losses that nobody asks for may be undefined.
         asked, vector = vector > 0, vector[vector > 0]
         values = self.losses[:, asked] @ vector
-        best = self._smallest(values, allowed)
         if self.default is None or not allowed[self.default]:
-            return best, False
-        lead = values[self.default] - values[best]
-        if lead > self.clear_lead[best, asked] @ vector:
-            return best, False
-        return self.default, bool(lead > 0)
+            return self._smallest(values, allowed), False
+        lead = values[self.default] - values
+        clear = lead > self.clear_lead[:, asked] @ vector
+        clear[self.default] = True
+        index = self._smallest(values, allowed & clear)
+        return index, index == self.default and bool((lead[allowed] > 0).any())
 
     @property
     def clear_lead(self) -> NDArray[np.float64]:
         """By how much models (m, o) have to be better than the default to be chosen."""
+        errors = [
+            _LEAD_OF_DECISIONS if expects_decisions(name) else _LEAD
+            for name in self.loss_names
+        ]
         # NaN, as of models that nobody compared with the default, doubts nothing.
-        return _LEAD * np.nan_to_num(self.difference_error)
+        return np.array(errors) * np.nan_to_num(self.difference_error)
 
     def _allowed(self, at_most: Mapping[str, float] | None) -> NDArray[np.bool_]:
         """Tell which models keep to the limits; refuse limits that none keeps to."""

@@ -6,7 +6,9 @@ search, and of the labels' own deviations only a share is believed, the strength
 halves of the rows choose: what is learnt on one half is judged on the other.
 
 Deviations ascend the smoothed losses where these have a gradient; for functions they
-are evolved. The front is what an evolution finds around them.
+are evolved. Around them lies the front: maps on the way to the best one of each loss
+alone. Where a loss reads decisions that is a matter of probabilities: counting errors
+on some hundred rows says less of where to cut than what is to be expected.
 """
 
 from __future__ import annotations
@@ -22,10 +24,12 @@ from numpy.typing import NDArray
 
 from ._archive import Archive
 from ._cross_fitted import CrossFitted, Learn, cross_fitted
+from ._expected_losses import best_shifts
+from ._label_calibration import fit_label_calibration
 from ._map_ascent import ascended_deviations, can_ascend
 from ._run_state import damaged, entry, read_float, read_progress, read_strategy
 from ._score_engine import ScoreEngine
-from ._score_map import MapSpace
+from ._score_map import MapSpace, moved_map
 from ._search import Fitness, Search
 from ._threads import shared
 from ._thresholds import threshold_front
@@ -40,9 +44,9 @@ _SHIFTS = np.arange(-30, 31) / 20
 _FOLDS, _FOLDS_OF_EVOLUTIONS = 5, 2
 # The strength of what an evolution kept where that of the model is less.
 _LEAST_CHOICE = 0.25
-# Maps of one loss alone stand at the ends of a front. They are held back by a short
-# ascent: a long one believes the noise of that loss. Models stand at so many steps from
-# the default to each end.
+# Maps of one loss alone stand at the ends of a front. Those of ranks are held back by
+# a short ascent: a long one believes the noise of that loss. Models stand at so many
+# steps from the default to each end.
 _STEPS_OF_ENDS = 8
 _STEPS_TO_END = (1 / 3, 2 / 3, 1.0)
 # Thresholds between the best Hamming loss and the best micro-F1, both counted.
@@ -214,6 +218,7 @@ class MapSearch:
         self._ascends = self._may_ascend and can_ascend(self.judge)
         self._averages = averages and self._ascends
         self._ascended: dict[float, NDArray[np.float64]] = {}
+        self._spread: tuple[float, float] | None = None
         self._fitness = Fitness(
             ties=ties, method="exact", n_samples=1, seed=(*seed, 1), archived=False
         )
@@ -395,22 +400,50 @@ class MapSearch:
             if shrinkage.strength > 0:
                 deviations = self._taught(engine, shift, n_epochs)
             centre = self.space.maps(deviations[None], shift, shrinkage.strength)[0]
-        ends = self._ends(engine) if self._n_losses > 1 else []
+        ends = self._ends(engine, shrinkage.shift) if self._n_losses > 1 else []
         between = [(1 - t) * centre + t * end for end in ends for t in _STEPS_TO_END]
         return np.array([centre, *between])
 
-    def _ends(self, engine: ScoreEngine) -> list[NDArray[np.float64]]:
-        """Return maps for each loss alone: a shift, and one with a map of labels."""
+    def _ends(self, engine: ScoreEngine, shift: float) -> list[NDArray[np.float64]]:
+        """Return a map for each loss alone.
+
+        Parameters
+        ----------
+        engine : ScoreEngine
+        shift : float
+            Of all labels, for losses that do not say where to cut.
+        """
+        likely = self._probabilities(engine)
+        losses = engine.loss_set.losses
+        logits = engine.scores(likely[None])[0]
+        cuts = best_shifts(losses, logits, engine.targets.weight)
+        return [
+            self._alone(engine.with_losses([loss]), shift)
+            if cut is None
+            else moved_map(likely, 1.0, cut)
+            for loss, cut in zip(losses, cuts, strict=True)
+        ]
+
+    def _probabilities(self, engine: ScoreEngine) -> NDArray[np.float64]:
+        """Return the map to logits of each label's probability."""
+        same = self.space.identity()
+        if self._spread is None:  # two numbers that all rows choose
+            of_all = fit_label_calibration(
+                self.rows.scores(same[None])[0], self.rows.targets
+            )
+            self._spread = of_all.spread
+        found = fit_label_calibration(
+            engine.scores(same[None])[0], engine.targets, self._spread
+        )
+        return moved_map(same, found.gain, found.bias)
+
+    def _alone(self, engine: ScoreEngine, shift: float) -> NDArray[np.float64]:
+        """Return the map of an engine's only loss, which the rows themselves teach."""
+        if self._may_ascend and can_ascend(engine):
+            deviations = ascended_deviations(engine, shift, _STEPS_OF_ENDS)
+            return self.space.maps(deviations[None], shift)[0]
         shifts, values = _shift_values(engine)
-        ends = []
-        for loss, own in zip(engine.loss_set.losses, values.T, strict=True):
-            shift = _best_shift(shifts, own)
-            ends.append(self.space.identity(shift))
-            alone = engine.with_losses([loss])
-            if self._may_ascend and can_ascend(alone):
-                deviations = ascended_deviations(alone, shift, _STEPS_OF_ENDS)
-                ends.append(self.space.maps(deviations[None], shift)[0])
-        return ends
+        return self.space.identity(_best_shift(shifts, values[:, 0]))
 
     def _taught(
         self, engine: ScoreEngine, shift: float, n_epochs: int

@@ -294,6 +294,25 @@ def apply_map(
     return apply_maps(*split_maps(maps, given.shape[2]), given, mixing)[0]
 
 
+def moved_map(
+    theta: NDArray[np.float64],
+    gain: float | NDArray[np.float64],
+    bias: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return the flat map whose logits are gain·z + bias, those of the given being z.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from clml._score_map import moved_map
+    >>> moved_map(np.array([1.0, 1.0, 0.5, 0.0]), 2.0, np.array([0.0, 1.0]))
+    array([2., 2., 1., 1.])
+    """
+    rows = theta.reshape(-1, len(bias)) * gain
+    rows[-1] += bias
+    return rows.ravel()
+
+
 def split_maps(
     maps: NDArray[np.float64], n_labels: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -57,7 +57,7 @@ def test_errors_of_a_front():
         ("hamming", "lrap"),
         default={"name": "d", "index": 0},
         standard_error=error,
-        difference_error=[[0, 0], [0.08, 0], [0, 0.04]],
+        difference_error=[[0, 0], [0.24, 0], [0, 0.04]],
         compared_with=0,
     )
     assert front["standard_error"][1] == [0.03, None]

@@ -1,21 +1,22 @@
 // Choosing a member of a front: by weights, by a rule, by pointing at it.
 
-// The smallest weighted sum; ties go to the smaller geometric mean, then the smaller
-// index; a member that none is clearly better than comes before them. The same as
-// ParetoFront.select(weights=...): tie_rank holds the order, clear_lead what is clear.
+// The smallest weighted sum of the members that are clearly better than what they are
+// compared with, or that one itself; ties go to the smaller geometric mean, then the
+// smaller index. The same as ParetoFront.select(weights=...): tie_rank holds the order,
+// clear_lead what is clear.
 function chooseByWeights(front, weights) {
+  const weighted = (values) => values.reduce((total, value, j) => total + value * weights[j], 0);
+  const other = front.compared_with;
+  const sums = front.validation.map(weighted);
   let best = null;
-  front.validation.forEach((losses, i) => {
-    const sum = losses.reduce((total, loss, j) => total + loss * weights[j], 0);
+  sums.forEach((sum, i) => {
+    const clear = other === null || i === other ||
+      sums[other] - sum > weighted(front.clear_lead[i]);
     const better = best === null || sum < best.sum ||
       (sum === best.sum && front.tie_rank[i] < front.tie_rank[best.i]);
-    if (better) best = { i, sum };
+    if (clear && better) best = { i, sum };
   });
-  const other = front.compared_with;
-  if (other === null) return best.i;
-  const weighted = (values) => values.reduce((total, value, j) => total + value * weights[j], 0);
-  const lead = weighted(front.validation[other].map((loss, j) => loss - front.validation[best.i][j]));
-  return lead > weighted(front.clear_lead[best.i]) ? best.i : other;
+  return best.i;
 }
 
 // Precision, recall and F1 of a label; null where there is nothing to divide by.
