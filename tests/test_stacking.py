@@ -1,9 +1,12 @@
 import pickle
+import re
 import sys
 
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -14,7 +17,8 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import get_tags
 
 from clml import LebesgueStackingClassifier, _stacking
-from clml._out_of_fold import folds, out_of_fold_logits
+from clml._learner_fits import LearnerRows, fit_learners
+from clml._out_of_fold import folds
 from clml._platt import fit_platt
 from clml._score_map import apply_map
 from clml._scores import label_logits
@@ -41,9 +45,9 @@ def make_stacking(estimators=None, **changes):
 @pytest.fixture(scope="module")
 def out_of_fold(small_data):
     X, Y = small_data
-    parts = folds(3, X, Y, 0)
-    scores = [out_of_fold_logits(e, X, Y, parts) for _, e in make_learners()]
-    return np.stack(scores, axis=1)
+    rows = LearnerRows(X, Y, folds(3, X, Y, 0))
+    found = fit_learners([learner for _, learner in make_learners()], rows)
+    return np.stack(found.scores, axis=1)
 
 
 def test_average_is_that_of_commensurate_logits(small_data, out_of_fold):
@@ -262,3 +266,55 @@ def test_one_learner_is_tuned(small_data):
     learner = OneVsRestClassifier(LogisticRegression(max_iter=1000))
     clf = make_stacking([("one", learner)], mapping="average").fit(X, Y)
     np.testing.assert_array_equal(clf.predict(X), learner.fit(X, Y).predict(X))
+
+
+def test_a_line_for_each_fit(small_data, capsys):
+    make_stacking(shrinkage=0.5, verbose=1).fit(*small_data)
+    lines = capsys.readouterr().out.splitlines()
+    told = ["fold 1 of 3", "fold 2 of 3", "fold 3 of 3", "all rows"]
+    expected = [f"{name}  {what}" for name in ("tree", "near") for what in told]
+    for line, start in zip(lines, expected, strict=False):
+        assert line.startswith(start)
+    assert all(re.search(r" \d+\.\d\d s$", line) for line in lines)
+    assert lines[8].startswith("shrinkage 0.5 chosen")
+    make_stacking(shrinkage=0.5).fit(*small_data)
+    assert capsys.readouterr().out == ""
+
+
+def test_the_number_of_jobs_changes_no_bit(small_data):
+    X, Y = small_data
+    learners = [
+        *make_learners(),
+        ("forest", RandomForestClassifier(10, n_jobs=2, random_state=0)),
+        ("linear", OneVsRestClassifier(LogisticRegression())),
+    ]
+    alone, beside = (make_stacking(learners, n_jobs=n).fit(X, Y) for n in (None, 2))
+    np.testing.assert_array_equal(alone.theta_, beside.theta_)
+    np.testing.assert_array_equal(alone.front_.losses, beside.front_.losses)
+    np.testing.assert_array_equal(
+        alone.decision_function(X), beside.decision_function(X)
+    )
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_an_interrupt_among_learners_leaves_what_was(n_jobs, small_data):
+    X, Y = small_data
+
+    class Stopped(KNeighborsClassifier):
+        def fit(self, X, y):
+            raise KeyboardInterrupt
+
+    learners = [*make_learners(), ("stopped", Stopped())]
+    for keep in (False, True):
+        clf = make_stacking(learners, n_jobs=n_jobs, keep_on_interrupt=keep)
+        with pytest.raises(KeyboardInterrupt):
+            clf.fit(X, Y)
+        with pytest.raises(NotFittedError):
+            clf.predict(X)
+    clf = make_stacking(n_jobs=n_jobs).fit(X, Y)
+    before = clf.decision_function(X)
+    clf.set_params(estimators=learners)
+    with pytest.raises(KeyboardInterrupt):
+        clf.fit(X[:, :5], Y)
+    np.testing.assert_array_equal(clf.decision_function(X), before)
+    assert not clf.interrupted_

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
@@ -23,18 +25,13 @@ from ._calibration import fit_temperatures
 from ._front import ParetoFront
 from ._keeper import Keeper
 from ._kept_folds import KeptFolds
+from ._learner_fits import Done, LearnerRows, fit_learners, print_fits, tell_nobody
 from ._lebesgue_estimator import LebesgueEstimator, choose_model
 from ._map_search import MapSearch, Shrinkage
 from ._memory import told_once
 from ._multilabel import refuse_ragged
 from ._names import column_names
-from ._out_of_fold import (
-    check_takes_weight,
-    fit_learner,
-    fold_of_rows,
-    folds,
-    out_of_fold_logits,
-)
+from ._out_of_fold import check_takes_weight, fold_of_rows, folds
 from ._rows import Part, drop_weightless
 from ._score_map import apply_map
 from ._scores import check_same_labels, label_logits
@@ -146,25 +143,17 @@ class MappedScoresClassifier(LebesgueEstimator):
                 fold_of_rows(parts),
             )
         kept = KeptFolds(keeper, part.Y.shape[1], parts)
+        rows = LearnerRows(part.X, y, kept.folds, part.weight)
+        names = [name for name, _ in named]
+        known = [kept.of_learner(number) for number in range(len(named))]
+        told: Callable[[Done], None] = tell_nobody
+        if self.verbose:
+            told = print_fits(names, len(kept.folds), known)
         with kept.written():
-            scores = [
-                out_of_fold_logits(
-                    learner,
-                    part.X,
-                    y,
-                    kept.folds,
-                    part.weight,
-                    self.n_jobs,
-                    kept.of_learner(number),
-                )
-                for number, learner in enumerate(frozen)
-            ]
-        fitted = [
-            learner if self.prefit else fit_learner(learner, part.X, y, part.weight)
-            for _, learner in named
-        ]
-        self._keep_learners([name for name, _ in named], fitted)
-        return np.stack(scores, axis=1)
+            found = fit_learners(frozen, rows, self.n_jobs, known=known, told=told)
+        fitted = [learner for _, learner in named] if self.prefit else found.fitted
+        self._keep_learners(names, fitted)
+        return np.stack(found.scores, axis=1)
 
     def _fold_seed(self, seed: tuple[int, ...]) -> int:
         """Return the seed of the folds: an integer ``random_state`` itself."""
@@ -177,6 +166,7 @@ class MappedScoresClassifier(LebesgueEstimator):
         """Choose the strength, evolve, store the attributes; return an interrupt."""
         with keeper.reading():
             chosen = Shrinkage.from_state(keeper.saved.get("choice"))
+        began = time.perf_counter()
         try:
             chosen = chosen or run.choose(self.shrinkage)
         except KeyboardInterrupt as interrupt:
@@ -185,6 +175,9 @@ class MappedScoresClassifier(LebesgueEstimator):
             self.__dict__.update(self._fitted_attributes(None, nothing, "none"))
             self.interrupted_ = True
             return interrupt
+        if self.verbose:
+            seconds = time.perf_counter() - began
+            print(f"shrinkage {chosen.strength:g} chosen  {seconds:.2f} s", flush=True)
         keeper.settle(choice=chosen.state())
         search = None
         if run.evolves:

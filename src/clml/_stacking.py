@@ -160,12 +160,13 @@ class LebesgueStackingClassifier(_BaseComposition, MappedScoresClassifier):
         Seconds between two states; 0 for one after every fold and epoch. The last
         one, and Ctrl-C, write one in any case.
     n_jobs : int, default=None
-        Folds fitted at the same time, and threads of the search; None is 1, -1 is
-        all. The map is the same for any number.
+        Fits at the same time, of learners on folds and on all rows, and threads of the
+        search; None is 1, -1 is all. The model is the same for any number. Above 1 a
+        learner's own ``n_jobs`` has no effect on its fits.
     random_state : int, RandomState or None, default=None
         Of the folds and the search. Learners keep their own.
     verbose : int, default=0
-        1 prints a line an epoch.
+        1 prints a line for each fit of a learner, with its seconds, and one an epoch.
 
     Attributes
     ----------

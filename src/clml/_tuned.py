@@ -84,12 +84,14 @@ class LebesgueTunedClassifier(MappedScoresClassifier):
         Seconds between two states; 0 for one after every fold and epoch. The last
         one, and Ctrl-C, write one in any case.
     n_jobs : int, default=None
-        Folds fitted at the same time, and threads of the search; None is 1, -1 is
-        all. The map is the same for any number.
+        Fits at the same time, on folds and on all rows, and threads of the search;
+        None is 1, -1 is all. The model is the same for any number. Above 1 the
+        estimator's own ``n_jobs`` has no effect on its fits.
     random_state : int, RandomState or None, default=None
         Of the folds and the search. Learners keep their own.
     verbose : int, default=0
-        1 prints a line an epoch.
+        1 prints a line for each fit of the estimator, with its seconds, and one an
+        epoch.
 
     Attributes
     ----------
