@@ -1,18 +1,23 @@
 import pickle
 import re
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import get_tags
 
@@ -318,3 +323,55 @@ def test_an_interrupt_among_learners_leaves_what_was(n_jobs, small_data):
         clf.fit(X[:, :5], Y)
     np.testing.assert_array_equal(clf.decision_function(X), before)
     assert not clf.interrupted_
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array, "frame", "objects"])
+def test_missing_values_are_refused_before_any_fit(make, small_data, monkeypatch):
+    X, Y = small_data[0].copy(), small_data[1]
+    X[3, 2] = np.nan
+    if make == "frame":
+        make = pytest.importorskip("pandas").DataFrame
+    elif make == "objects":
+        make = partial(np.array, dtype=object)
+    message = (
+        r"^X contains NaN, and these learners take no missing values: 'near' "
+        r"\(KNeighborsClassifier\).* Those that take them: 'tree'\.$"
+    )
+    with monkeypatch.context() as patch:
+        patch.setattr(DecisionTreeClassifier, "fit", None)
+        with pytest.raises(ValueError, match=message):
+            make_stacking().fit(make(X), Y)
+
+
+def test_learners_that_take_missing_values(small_data):
+    X, Y = small_data[0].copy(), small_data[1]
+    X[::7, 2] = np.nan
+    learners = [
+        ("tree", DecisionTreeClassifier(max_depth=4, random_state=0)),
+        ("filled", make_pipeline(SimpleImputer(), KNeighborsClassifier())),
+    ]
+    assert make_stacking(learners).fit(X, Y).predict(X).shape == Y.shape
+
+
+def test_learners_of_one_label_are_copied_for_each(small_data):
+    X, Y = small_data
+    linear = LogisticRegression(max_iter=1000)
+    learners = [
+        ("linear", linear),
+        ("scaled", make_pipeline(StandardScaler(), linear)),
+        ("near", KNeighborsClassifier()),
+    ]
+    several = [
+        ("linear", OneVsRestClassifier(linear)),
+        ("scaled", make_pipeline(StandardScaler(), OneVsRestClassifier(linear))),
+        ("near", KNeighborsClassifier()),
+    ]
+    clf, same = (make_stacking(given).fit(X, Y) for given in (learners, several))
+    np.testing.assert_array_equal(clf.decision_function(X), same.decision_function(X))
+    assert clf.estimators[0][1] is linear
+    assert isinstance(clf.named_estimators_.linear, OneVsRestClassifier)
+    # One label is an ordinary target.
+    one = make_stacking(learners).fit(X, Y[:, 0])
+    assert isinstance(one.named_estimators_.linear, LogisticRegression)
+    with pytest.raises(ValueError, match="copies LogisticRegression for each label"):
+        make_stacking(learners[:1]).fit(X, Y, sample_weight=np.ones(len(Y)))

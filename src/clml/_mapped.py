@@ -26,9 +26,11 @@ from ._front import ParetoFront
 from ._keeper import Keeper
 from ._kept_folds import KeptFolds
 from ._learner_fits import Done, LearnerRows, fit_learners, print_fits, tell_nobody
+from ._learner_tags import for_labels, refuses_missing
 from ._lebesgue_estimator import LebesgueEstimator, choose_model
 from ._map_search import MapSearch, Shrinkage
 from ._memory import told_once
+from ._missing import has_missing
 from ._multilabel import refuse_ragged
 from ._names import column_names
 from ._out_of_fold import check_takes_weight, fold_of_rows, folds
@@ -95,6 +97,9 @@ class MappedScoresClassifier(LebesgueEstimator):
         losses = self._check_losses()
         named = self._named_learners()
         part = self._training_rows(X, y, sample_weight)
+        _check_missing(named, part.X)
+        if not self.prefit and self.n_labels_ > 1:
+            named = [(name, for_labels(learner)) for name, learner in named]
         for _, learner in named:
             if self.prefit or isinstance(learner, FrozenEstimator):
                 names = self.label_names_.tolist()
@@ -334,6 +339,21 @@ def _history(records: tuple[dict[str, Any], ...], n_losses: int) -> dict[str, ND
         {name: np.empty(0) for name in numbers}
         | {name: np.empty((0, n_losses)) for name in ("incumbent_train", "mean_train")}
         | {"undefined": np.empty((0, n_losses), dtype=np.int64)}
+    )
+
+
+def _check_missing(named: Learners, X: Any) -> None:
+    """Refuse missing values that a learner takes none of, before others are fitted."""
+    refusing = [name for name, learner in named if refuses_missing(learner)]
+    if not refusing or not has_missing(X):
+        return
+    kinds = {name: type(learner).__name__ for name, learner in named}
+    told = ", ".join(f"{name!r} ({kinds[name]})" for name in refusing)
+    others = ", ".join(repr(name) for name in kinds if name not in refusing)
+    raise ValueError(
+        f"X contains NaN, and these learners take no missing values: {told}. Fill them "
+        "in, as make_pipeline(SimpleImputer(), learner) of scikit-learn does, or leave "
+        f"these learners out. Those that take them: {others or 'none'}."
     )
 
 

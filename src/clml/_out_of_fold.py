@@ -152,6 +152,12 @@ def _weight_arguments(
         name, last = estimator.steps[-1]
         inner = _weight_arguments(last, weight)
         return {f"{name}__{key}": value for key, value in inner.items()}
+    if type(estimator).__name__ == "OneVsRestClassifier":  # only where they are routed
+        raise ValueError(
+            "sample_weight was given, but the fit of OneVsRestClassifier, which copies "
+            f"{type(estimator.estimator).__name__} for each label, takes none. "
+            "sklearn.multioutput.MultiOutputClassifier does."
+        )
     if any(
         p.kind is p.VAR_KEYWORD for p in signature(estimator.fit).parameters.values()
     ):

@@ -102,9 +102,12 @@ class LebesgueStackingClassifier(_BaseComposition, MappedScoresClassifier):
     ----------
     estimators : list of (str, estimator), default=None
         The learners, each with ``decision_function`` or ``predict_proba``, and their
-        names. None for two forests, a network (extra ``torch``), a kernel machine and
-        CLML. A :class:`sklearn.frozen.FrozenEstimator` is used as it is: its rows
-        should be others than those given.
+        names. One that says that it takes no indicator, such as LogisticRegression or
+        a pipeline that ends in it, is put into
+        :class:`sklearn.multiclass.OneVsRestClassifier`. None for two forests, a
+        network (extra ``torch``), a kernel machine and CLML. A
+        :class:`sklearn.frozen.FrozenEstimator` is used as it is: its rows should be
+        others than those given.
     losses : sequence of str, Loss or callable, default=("hamming", "lrap", "micro_f1")
         What to minimise, each in [0, 1]; see :func:`clml.losses.list_losses`.
     cv : int, splitter or iterable, default=5
@@ -329,7 +332,8 @@ class LebesgueStackingClassifier(_BaseComposition, MappedScoresClassifier):
         Parameters
         ----------
         X : features of n rows
-            Whatever all learners take: arrays, sparse matrices, frames, text.
+            Whatever all learners take: arrays, sparse matrices, frames, text. Missing
+            values are refused, before any fit, if one of them takes none.
         y : array-like or sparse matrix of shape (n, K), or array-like of shape (n,)
             An indicator of 0 and 1; or two classes, for the problem of one label.
         sample_weight : array-like of shape (n,), default=None

@@ -25,7 +25,9 @@ class LebesgueTunedClassifier(MappedScoresClassifier):
     Parameters
     ----------
     estimator : estimator
-        With ``decision_function`` or ``predict_proba``. A
+        With ``decision_function`` or ``predict_proba``. One that says that it takes
+        no indicator, such as LogisticRegression or a pipeline that ends in it, is put
+        into :class:`sklearn.multiclass.OneVsRestClassifier`. A
         :class:`sklearn.frozen.FrozenEstimator` is used as it is: its rows should be
         others than those given.
     losses : sequence of str, Loss or callable, default=("hamming", "lrap", "micro_f1")
@@ -224,6 +226,7 @@ class LebesgueTunedClassifier(MappedScoresClassifier):
         ----------
         X : features of n rows
             Whatever the estimator takes: arrays, sparse matrices, frames, text.
+            Missing values are refused, before any fit, if it takes none.
         y : array-like or sparse matrix of shape (n, K), or array-like of shape (n,)
             An indicator of 0 and 1; or two classes, for the problem of one label.
         sample_weight : array-like of shape (n,), default=None
