@@ -17,6 +17,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.parallel import Parallel, delayed
 
 from ._forks import was_forked
+from ._learner_warnings import Heard, heard_warnings
 from ._out_of_fold import Fold, FoldScores, finite_scores, fit_learner, fold_logits
 from ._pickling import can_travel, refuse_unpicklable
 from ._scores import label_logits
@@ -69,11 +70,14 @@ class Done:
         Logits of the rows that the fold tests; the learner fitted on all rows.
     seconds : float
         Of the fit and the scores.
+    heard : sequence of (class, str)
+        What was warned of meanwhile.
     """
 
     job: Job
     found: Any
     seconds: float
+    heard: Sequence[Heard] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,14 +235,18 @@ def _done(
     """Fit a clone of a learner on a fold's training part, or on all rows."""
     began = time.perf_counter()
     # BLAS rounds otherwise with more threads, of which each job would have others.
-    with single_threaded_blas(), _own_jobs(is_alone):
+    with (
+        heard_warnings(is_alone or travels) as heard,
+        single_threaded_blas(),
+        _own_jobs(is_alone),
+    ):
         if fold is not None:
             found = fold_logits(learner, X, y, fold, weight, n_labels)
         else:
             found = fit_learner(learner, X, y, weight)
             if travels and not can_travel(found):
                 found = None
-    return Done(job, found, time.perf_counter() - began)
+    return Done(job, found, time.perf_counter() - began, heard)
 
 
 def _own_jobs(is_alone: bool) -> AbstractContextManager[Any]:

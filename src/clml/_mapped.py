@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
@@ -27,6 +26,7 @@ from ._keeper import Keeper
 from ._kept_folds import KeptFolds
 from ._learner_fits import Done, LearnerRows, fit_learners, print_fits, tell_nobody
 from ._learner_tags import for_labels, refuses_missing
+from ._learner_warnings import LearnerWarnings
 from ._lebesgue_estimator import LebesgueEstimator, choose_model
 from ._map_search import MapSearch, Shrinkage
 from ._memory import told_once
@@ -151,11 +151,18 @@ class MappedScoresClassifier(LebesgueEstimator):
         rows = LearnerRows(part.X, y, kept.folds, part.weight)
         names = [name for name, _ in named]
         known = [kept.of_learner(number) for number in range(len(named))]
-        told: Callable[[Done], None] = tell_nobody
-        if self.verbose:
-            told = print_fits(names, len(kept.folds), known)
-        with kept.written():
-            found = fit_learners(frozen, rows, self.n_jobs, known=known, told=told)
+        say = print_fits(names, len(kept.folds), known) if self.verbose else tell_nobody
+        warned = LearnerWarnings(names, self.label_names_.tolist(), kept.folds, part.Y)
+
+        def told(done: Done) -> None:
+            say(done)
+            warned.add(done.job.learner, done.heard)
+
+        try:
+            with kept.written():
+                found = fit_learners(frozen, rows, self.n_jobs, known=known, told=told)
+        finally:
+            warned.tell()
         fitted = [learner for _, learner in named] if self.prefit else found.fitted
         self._keep_learners(names, fitted)
         return np.stack(found.scores, axis=1)
