@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from joblib import parallel_config
+from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
@@ -200,8 +201,12 @@ def test_each_job_is_told_when_it_is_done(small_data):
     rows = LearnerRows(X, Y, folds(2, X, Y, 0))
     heard, kept = [], {}
     known = [
-        FoldScores({1: np.zeros((len(rows.folds[1][1]), 4))}, kept.__setitem__),
-        FoldScores(tell=lambda fold, scores: None),
+        FoldScores(
+            {1: np.zeros((len(rows.folds[1][1]), 4))},
+            lambda fold, scores, seconds: kept.update({fold: scores}),
+            {1: 5.0},
+        ),
+        FoldScores(),
     ]
     learners = [KNeighborsClassifier(3), KNeighborsClassifier(5)]
     found = fit_learners(learners, rows, known=known, told=heard.append)
@@ -215,6 +220,68 @@ def test_each_job_is_told_when_it_is_done(small_data):
     assert all(done.seconds > 0 for done in heard)
     assert (found.scores[0][rows.folds[1][1]] == 0).all()
     np.testing.assert_array_equal(kept[0], found.scores[0][rows.folds[0][1]])
+    assert found.seconds[0] == pytest.approx(5 + sum(d.seconds for d in heard[:2]))
+
+
+def passing(*seconds):
+    """Return what tells that so many seconds are left, call by call."""
+    left = iter(seconds)
+    return lambda: next(left)
+
+
+def test_learners_that_come_too_late_are_left_out(small_data):
+    X, Y = small_data
+    rows = LearnerRows(X, Y, folds(2, X, Y, 0))
+    heard = []
+    learners = [KNeighborsClassifier(k) for k in (3, 5, 7, 9)]
+    # The first is asked for nothing; the second's second fold comes too late, the third
+    # can be done, the last one not.
+    left = passing(9.0, 0.0, 9.0, 9.0, -1.0)
+    found = fit_learners(learners, rows, told=heard.append, seconds_left=left)
+    assert [(d.job.learner, d.job.fold) for d in heard] == [
+        (0, 0),
+        (0, 1),
+        (0, None),
+        (1, 0),
+        (2, 0),
+        (2, 1),
+        (2, None),
+    ]
+    assert found.numbers == [0, 2]
+    assert [learner.n_neighbors for learner in found.fitted] == [3, 7]
+    np.testing.assert_array_equal(
+        found.scores[1], fit_learners(learners[2:3], rows).scores[0]
+    )
+
+
+def test_a_learner_that_would_take_too_long_is_not_begun_again(small_data):
+    X, Y = small_data
+    rows = LearnerRows(X, Y, folds(3, X, Y, 0))
+    nearest = KNeighborsClassifier(3)
+    frozen = FrozenEstimator(clone(nearest).fit(X, Y))
+    kept = fit_learners([nearest], rows).scores[0][rows.folds[0][1]]
+    slow = FoldScores({0: kept}, seconds={0: 10.0})
+    for left, numbers in ((29.0, [0]), (31.0, [0, 1])):
+        # Two folds and all rows are to come, of ten seconds each.
+        found = fit_learners(
+            [frozen, nearest],
+            rows,
+            known=[FoldScores(), slow],
+            seconds_left=passing(left, 30.0),
+        )
+        assert found.numbers == numbers
+
+
+def test_the_first_learner_is_done_whatever_it_takes(small_data):
+    X, Y = small_data
+    rows = LearnerRows(X, Y, folds(2, X, Y, 0))
+    learners = [KNeighborsClassifier(3), KNeighborsClassifier(5)]
+    assert fit_learners(learners, rows, seconds_left=lambda: -1.0).numbers == [0]
+    whole = fit_learners(learners[1:], rows).scores[0]
+    done = FoldScores({i: whole[test] for i, (_, test) in enumerate(rows.folds)})
+    known = [FoldScores(), done]
+    found = fit_learners(learners, rows, known=known, seconds_left=lambda: -1.0)
+    assert found.numbers == [1]
 
 
 def test_what_cannot_come_back_is_fitted_here(small_data):

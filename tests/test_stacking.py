@@ -1,11 +1,13 @@
 import pickle
 import re
 import sys
+import time
 from functools import partial
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from joblib import parallel_config
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
@@ -375,3 +377,65 @@ def test_learners_of_one_label_are_copied_for_each(small_data):
     assert isinstance(one.named_estimators_.linear, LogisticRegression)
     with pytest.raises(ValueError, match="copies LogisticRegression for each label"):
         make_stacking(learners[:1]).fit(X, Y, sample_weight=np.ones(len(Y)))
+
+
+class Slow(KNeighborsClassifier):
+    """Takes longer than there is time."""
+
+    def fit(self, X, y):
+        time.sleep(0.3)
+        return super().fit(X, y)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_learners_that_time_does_not_suffice_for_are_left_out(n_jobs, small_data):
+    X, Y = small_data
+    tree, near = make_learners()
+    learners = [tree, ("slow", Slow()), ("slower", Slow(3)), near]
+    clf = make_stacking(learners, max_seconds=0.5, n_jobs=n_jobs, shrinkage=0.5)
+    message = r"max_seconds=0.5 is too short for . of 4 learners, .* 'slower'"
+    # Threads: processes take longer to start than there is time.
+    with parallel_config("threading"), pytest.warns(UserWarning, match=message):
+        clf.fit(X, Y)
+    assert "slower" not in clf.named_estimators_
+    assert next(iter(clf.named_estimators_)) == "tree"
+    assert len(clf.estimators_) == len(clf.named_estimators_)
+    assert clf.predict(X).shape == Y.shape
+    assert len(clf.estimators) == 4
+
+
+def test_one_learner_is_fitted_whatever_it_takes(small_data):
+    X, Y = small_data
+    clf = make_stacking(max_seconds=1e-9, shrinkage=0.5)
+    with pytest.warns(UserWarning, match=r"for 1 of 2 learners.* out: 'near'\.$"):
+        clf.fit(X, Y)
+    assert list(clf.named_estimators_) == ["tree"]
+    assert clf.predict(X).shape == Y.shape
+
+
+def test_a_run_goes_on_with_the_learners_that_it_had(small_data, tmp_path, monkeypatch):
+    X, Y = small_data
+
+    def wrong(Y, scores):  # without a gradient: epochs follow
+        return float(((scores > 0) != Y).mean())
+
+    clf = make_stacking(
+        [("tree", DecisionTreeClassifier(max_depth=4, random_state=0)), *two_more()],
+        losses=("hamming", wrong),
+        max_seconds=1e-9,
+        checkpoint=tmp_path,
+        checkpoint_every=0,
+    )
+    message = "2 of 3 learners"
+    with pytest.warns(UserWarning, match=message):
+        theta = clf.fit(X, Y).theta_
+    # Now there is time enough for all, but the map is one of one learner.
+    monkeypatch.setattr("clml._keeper.Clock.left", lambda clock: 100.0)
+    with pytest.warns(UserWarning, match=message):
+        np.testing.assert_array_equal(clf.fit(X, Y).theta_, theta)
+    assert list(clf.named_estimators_) == ["tree"]
+    assert clf.theta_.shape == (2 * 4,)
+
+
+def two_more():
+    return [("near", KNeighborsClassifier(5)), ("nearer", KNeighborsClassifier(1))]

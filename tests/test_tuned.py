@@ -394,6 +394,12 @@ def test_patience_and_time_stop(small_data):
     assert clf.n_epochs_ == 1
 
 
+def test_without_time_no_strength_is_searched_for(small_data):
+    clf = make_tuned(losses=EVOLVED, max_seconds=1e-9).fit(*small_data)
+    assert (clf.shrinkage_, clf.n_epochs_) == (0.0, 1)
+    assert clf.shrinkage_path_ == {}
+
+
 def test_a_run_that_stops_early_judges_its_front_by_runs_as_short(small_data):
     n_calls = []
 

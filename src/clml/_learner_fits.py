@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -86,18 +87,79 @@ class FittedLearners:
 
     Attributes
     ----------
+    numbers : list of int
+        Which of the learners they are: those that were done in time.
     scores : list of float64 arrays (n, K)
-        Of each learner: logits of every row from a clone that did not see it.
+        Of each of them: logits of every row from a clone that did not see it.
     fitted : list of estimators
         On all rows.
+    seconds : list of float
+        That its fits took, one after the other, and its scores.
     """
 
+    numbers: list[int]
     scores: list[NDArray[np.float64]]
     fitted: list[Any]
+    seconds: list[float]
 
 
 def tell_nobody(done: Done) -> None:
     """Say nothing."""
+
+
+def no_limit() -> float:
+    """Return the seconds that are left where there is no limit."""
+    return math.inf
+
+
+class _Jobs:
+    """The jobs of learners, one learner after the other, each when it is to begin.
+
+    A learner that cannot be done in time is passed over, as far as its fits so far
+    tell. Once all of its folds have begun it has its fit on all rows.
+
+    Parameters
+    ----------
+    todo : dict of int to list of Job
+        Of each learner by its number, that on all rows last.
+    n_workers : int
+    seconds_left : callable
+    in_any_case : int or None
+        The learner that may take all the time it needs.
+
+    Attributes
+    ----------
+    seconds : dict of int to list of float
+        Of each learner's jobs that are done.
+    passed_over : set of int
+    """
+
+    def __init__(
+        self,
+        todo: dict[int, list[Job]],
+        n_workers: int,
+        seconds_left: Callable[[], float],
+        in_any_case: int | None,
+    ):
+        self._todo, self._n_workers = todo, n_workers
+        self._seconds_left, self._in_any_case = seconds_left, in_any_case
+        self.seconds: dict[int, list[float]] = {number: [] for number in todo}
+        self.passed_over: set[int] = set()
+
+    def __iter__(self) -> Iterator[Job]:
+        for number, jobs in self._todo.items():
+            for i, job in enumerate(jobs):
+                if job.fold is not None and self._is_late(number, len(jobs) - i):
+                    self.passed_over.add(number)
+                    break
+                yield job
+
+    def _is_late(self, number: int, n_jobs: int) -> bool:
+        if number == self._in_any_case:
+            return False
+        known = self.seconds[number]
+        one = sum(known) / len(known) if known else 0.0
+        return self._seconds_left() <= one * n_jobs / self._n_workers
 
 
 def fit_learners(
@@ -107,6 +169,7 @@ def fit_learners(
     *,
     known: Sequence[FoldScores] = (),
     told: Callable[[Done], None] = tell_nobody,
+    seconds_left: Callable[[], float] = no_limit,
 ) -> FittedLearners:
     """Fit learners on folds, which scores every row, and on all rows.
 
@@ -124,6 +187,10 @@ def fit_learners(
         Of each learner, those of folds that need no fit. The others' are told.
     told : callable, default=nothing
         Called with each job that is done, in the order that they end.
+    seconds_left : callable, default=no limit
+        Fits that are begun are finished, but no further learner is fitted where fewer
+        seconds are left than it will take. If none is done by then the first one is
+        fitted all the same.
 
     Examples
     --------
@@ -142,41 +209,55 @@ def fit_learners(
     shape = (len(rows.y), rows.n_labels)
     scores = [np.empty(shape) for _ in learners]
     fitted = list(learners)
-    jobs: list[Job] = []
+    todo: dict[int, list[Job]] = {}
+    done_before = set()
     for number, learner in enumerate(learners):
         if isinstance(learner, FrozenEstimator):
             found = label_logits(learner, rows.X, rows.n_labels)
             scores[number] = finite_scores(found, learner)
+            done_before.add(number)
             continue
-        for fold, part in known[number].known.items():
+        parts = known[number].known
+        for fold, part in parts.items():
             scores[number][rows.folds[fold][1]] = part
-        jobs += [
-            Job(number, fold)
-            for fold in range(len(rows.folds))
-            if fold not in known[number].known
-        ]
-        jobs.append(Job(number))
-    with closing(_run(jobs, learners, rows, n_jobs)) as ended:
+        missing = [fold for fold in range(len(rows.folds)) if fold not in parts]
+        if not missing:
+            done_before.add(number)
+        todo[number] = [*(Job(number, fold) for fold in missing), Job(number)]
+    n_workers = _n_workers(n_jobs, sum(map(len, todo.values())))
+    in_any_case = None if done_before else 0
+    jobs = _Jobs(todo, n_workers, seconds_left, in_any_case)
+    for number in todo:
+        jobs.seconds[number] += known[number].seconds.values()
+    with closing(_run(jobs, learners, rows, n_workers)) as ended:
         for done in ended:
             job, learner = done.job, learners[done.job.learner]
+            jobs.seconds[job.learner].append(done.seconds)
             if job.fold is None:
                 fitted[job.learner] = done.found
             else:
                 test = rows.folds[job.fold][1]
                 scores[job.learner][test] = finite_scores(done.found, learner, test)
-                known[job.learner].tell(job.fold, done.found)
+                known[job.learner].tell(job.fold, done.found, done.seconds)
             told(done)
-    return FittedLearners(scores, fitted)
+    numbers = [i for i in range(len(learners)) if i not in jobs.passed_over]
+    return FittedLearners(
+        numbers,
+        [scores[i] for i in numbers],
+        [fitted[i] for i in numbers],
+        [float(sum(jobs.seconds.get(i, ()))) for i in numbers],
+    )
+
+
+def _n_workers(n_jobs: int | None, n_fits: int) -> int:
+    # Workers of joblib do not survive a fork, and would be waited for.
+    return 1 if was_forked() else max(1, min(effective_n_jobs(n_jobs), n_fits))
 
 
 def _run(
-    jobs: Sequence[Job], learners: Sequence[Any], rows: LearnerRows, n_jobs: int | None
+    jobs: Iterable[Job], learners: Sequence[Any], rows: LearnerRows, n_workers: int
 ) -> Generator[Done, None, None]:
     """Do jobs, so many at a time; return each when it is done."""
-    # Workers of joblib do not survive a fork, and would be waited for.
-    n_workers = 1 if was_forked() else min(effective_n_jobs(n_jobs), len(jobs))
-    if not jobs:
-        return
     backend, _ = get_active_backend()
     travels = n_workers > 1 and not getattr(backend, "supports_sharedmem", False)
     if travels:
@@ -255,7 +336,10 @@ def _own_jobs(is_alone: bool) -> AbstractContextManager[Any]:
 
 
 def print_fits(
-    names: Sequence[str], n_folds: int, known: Sequence[FoldScores]
+    names: Sequence[str],
+    n_folds: int,
+    known: Sequence[FoldScores],
+    verbose: bool = True,
 ) -> Callable[[Done], None]:
     """Return what prints a line for each job that is done.
 
@@ -266,7 +350,11 @@ def print_fits(
     n_folds : int
     known : sequence of FoldScores
         Those of folds that need no fit, which is said at once.
+    verbose : bool, default=True
+        Otherwise nothing is printed.
     """
+    if not verbose:
+        return tell_nobody
     width = max(map(len, names))
     for name, scores in zip(names, known, strict=True):
         if scores.known:

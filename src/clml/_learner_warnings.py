@@ -125,4 +125,4 @@ class LearnerWarnings:
         if not parts:
             return []
         lost = varies(self._Y) & ~np.all(parts, axis=0)
-        return [str(self._label_names[k]) for k in np.flatnonzero(lost)]
+        return [str(self._label_names[k]) for k in np.flatnonzero(lost).tolist()]

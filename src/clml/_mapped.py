@@ -22,9 +22,15 @@ from sklearn.utils.validation import (
 
 from ._calibration import fit_temperatures
 from ._front import ParetoFront
-from ._keeper import Keeper
+from ._keeper import Clock, Keeper
 from ._kept_folds import KeptFolds
-from ._learner_fits import Done, LearnerRows, fit_learners, print_fits, tell_nobody
+from ._learner_fits import (
+    Done,
+    LearnerRows,
+    fit_learners,
+    no_limit,
+    print_fits,
+)
 from ._learner_tags import for_labels, refuses_missing
 from ._learner_warnings import LearnerWarnings
 from ._lebesgue_estimator import LebesgueEstimator, choose_model
@@ -35,9 +41,11 @@ from ._multilabel import refuse_ragged
 from ._names import column_names
 from ._out_of_fold import check_takes_weight, fold_of_rows, folds
 from ._rows import Part, drop_weightless
+from ._run_state import damaged
 from ._score_map import apply_map
 from ._scores import check_same_labels, label_logits
 from ._search import Search, history_arrays
+from ._sklearn_compat import warn_user
 from ._twins import warn_of_twins
 from .engine import single_threaded_blas
 from .losses import get_losses
@@ -93,6 +101,7 @@ class MappedScoresClassifier(LebesgueEstimator):
         raise TypeError(f"{type(self).__name__} must define _fitted_learners().")
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        clock = Clock(self.max_seconds)
         self._check_n_jobs()
         losses = self._check_losses()
         named = self._named_learners()
@@ -105,8 +114,9 @@ class MappedScoresClassifier(LebesgueEstimator):
                 names = self.label_names_.tolist()
                 check_same_labels(learner, part.X, self.classes_, names)
         keeper = self._keeper({"X": part.X, "y": part.Y, "sample_weight": part.weight})
+        keeper.clock = clock
         seed = tuple(self._draw_seed(keeper))
-        scores = self._learn(named, part, seed, keeper)
+        scores = self._learn(named, part, seed, keeper, clock)
         with told_once(), single_threaded_blas(), self._threads() as executor:
             run = MapSearch(
                 scores,
@@ -126,7 +136,12 @@ class MappedScoresClassifier(LebesgueEstimator):
         return self
 
     def _learn(
-        self, named: Learners, part: Part, seed: tuple[int, ...], keeper: Keeper
+        self,
+        named: Learners,
+        part: Part,
+        seed: tuple[int, ...],
+        keeper: Keeper,
+        clock: Clock,
     ) -> NDArray[np.float64]:
         """Fit the learners on all rows; return scores (n, M, K) of unseen ones."""
         y = part.Y.astype(np.int64)
@@ -147,12 +162,15 @@ class MappedScoresClassifier(LebesgueEstimator):
                 "list(GroupKFold().split(X, Y, groups))",
                 fold_of_rows(parts),
             )
-        kept = KeptFolds(keeper, part.Y.shape[1], parts)
-        rows = LearnerRows(part.X, y, kept.folds, part.weight)
-        names = [name for name, _ in named]
-        known = [kept.of_learner(number) for number in range(len(named))]
-        say = print_fits(names, len(kept.folds), known) if self.verbose else tell_nobody
+        kept = KeptFolds(keeper, part.Y.shape[1], parts, clock)
+        numbers = kept.learners or list(range(len(named)))
+        with keeper.reading():
+            if numbers[-1] >= len(named):
+                raise damaged("its learners are none")
+        names = [named[i][0] for i in numbers]
         warned = LearnerWarnings(names, self.label_names_.tolist(), kept.folds, part.Y)
+        known = [kept.of_learner(number) for number in numbers]
+        say = print_fits(names, len(kept.folds), known, bool(self.verbose))
 
         def told(done: Done) -> None:
             say(done)
@@ -160,12 +178,33 @@ class MappedScoresClassifier(LebesgueEstimator):
 
         try:
             with kept.written():
-                found = fit_learners(frozen, rows, self.n_jobs, known=known, told=told)
+                found = fit_learners(
+                    [frozen[i] for i in numbers],
+                    LearnerRows(part.X, y, kept.folds, part.weight),
+                    self.n_jobs,
+                    known=known,
+                    told=told,
+                    # Who takes part is settled where a run goes on after that.
+                    seconds_left=clock.left if kept.learners is None else no_limit,
+                )
         finally:
             warned.tell()
-        fitted = [learner for _, learner in named] if self.prefit else found.fitted
-        self._keep_learners(names, fitted)
+        numbers = [numbers[i] for i in found.numbers]
+        kept.settle(numbers)
+        self._warn_left_out(named, numbers)
+        fitted = [named[i][1] for i in numbers] if self.prefit else found.fitted
+        self._keep_learners([named[i][0] for i in numbers], fitted)
         return np.stack(found.scores, axis=1)
+
+    def _warn_left_out(self, named: Learners, numbers: list[int]) -> None:
+        """Say who was not done in time."""
+        out = [repr(name) for i, (name, _) in enumerate(named) if i not in numbers]
+        if out:
+            warn_user(
+                f"max_seconds={self.max_seconds:g} is too short for {len(out)} of "
+                f"{len(named)} learners, which had not scored all rows and are left "
+                f"out: {', '.join(out)}."
+            )
 
     def _fold_seed(self, seed: tuple[int, ...]) -> int:
         """Return the seed of the folds: an integer ``random_state`` itself."""
@@ -180,7 +219,7 @@ class MappedScoresClassifier(LebesgueEstimator):
             chosen = Shrinkage.from_state(keeper.saved.get("choice"))
         began = time.perf_counter()
         try:
-            chosen = chosen or run.choose(self.shrinkage)
+            chosen = chosen or run.choose(self._shrinkage_in_time(run, keeper))
         except KeyboardInterrupt as interrupt:
             # The learners are fitted: they predict as they are.
             nothing = _MapFit(run, Shrinkage(0.0, 0.0, {}))
@@ -197,6 +236,13 @@ class MappedScoresClassifier(LebesgueEstimator):
                 search = run.search(chosen.shift, keeper.saved.get("run"))
         fit = _MapFit(run, chosen)
         return self._run_search(search, fit, given, self.max_epochs, keeper)  # type: ignore[arg-type]
+
+    def _shrinkage_in_time(self, run: MapSearch, keeper: Keeper) -> Any:
+        """Return the parameter, or what needs no evolutions on halves of the rows."""
+        late = keeper.clock is not None and keeper.clock.left() <= 0
+        return (
+            0.0 if late and run.evolves and self.shrinkage == "auto" else self.shrinkage
+        )
 
     def _evolve(self, search: Any, *arguments: Any) -> KeyboardInterrupt | None:
         return None if search is None else super()._evolve(search, *arguments)

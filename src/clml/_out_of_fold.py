@@ -26,7 +26,7 @@ from .datasets import IterativeStratifiedKFold
 Fold = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
-def _tell_nobody(fold: int, scores: NDArray[np.float64]) -> None:
+def _tell_nobody(fold: int, scores: NDArray[np.float64], seconds: float) -> None:
     pass
 
 
@@ -38,11 +38,14 @@ class FoldScores:
     ----------
     known : mapping of a fold's number to a float64 array (rows, K)
     tell : callable
-        Called with the number and the scores of each other fold.
+        Called with the number, the scores and the seconds of each other fold.
+    seconds : mapping of a fold's number to float
+        That the known ones took.
     """
 
     known: Mapping[int, NDArray[np.float64]] = field(default_factory=dict)
-    tell: Callable[[int, NDArray[np.float64]], None] = _tell_nobody
+    tell: Callable[[int, NDArray[np.float64], float], None] = _tell_nobody
+    seconds: Mapping[int, float] = field(default_factory=dict)
 
 
 def folds(cv: Any, X: Any, Y: NDArray, random_state: int | None = None) -> list[Fold]:

@@ -130,7 +130,7 @@ class LebesgueStackingClassifier(_BaseComposition, MappedScoresClassifier):
     max_epochs : int, default=120
         Generations of the search, which takes place where a loss has no gradient, as
         functions have none. Otherwise maps ascend the losses, there are no epochs, and
-        ``population_size``, ``ties``, ``patience`` and ``max_seconds`` have no effect.
+        ``population_size``, ``ties`` and ``patience`` have no effect.
     population_size : int, default=64
         Candidates an epoch; None for 4 + ⌊3 ln n⌋, n the numbers that are evolved.
     ties : {"depth", "layer"} or None, default="depth"
@@ -149,8 +149,11 @@ class LebesgueStackingClassifier(_BaseComposition, MappedScoresClassifier):
     patience : int, default=None
         Stop after this many epochs without a larger measure of the archive.
     max_seconds : float, default=None
-        Stop after the first epoch that ends later than this, the time of the learners
-        and of "auto" not counted.
+        For the whole fit. A learner that cannot be done in time, as far as its first
+        fits tell, is left out, with a warning that names it; the first one is fitted in
+        any case, if no other is done. Epochs end with the first one that ends later
+        than this. What was begun is finished, and what follows the learners without
+        epochs, some seconds, is done in any case.
     keep_on_interrupt : bool, default=False
         Whether ``fit`` returns on Ctrl-C instead of raising. Either way, once the
         learners are fitted, a model of the epochs so far is stored.

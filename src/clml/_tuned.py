@@ -53,7 +53,7 @@ class LebesgueTunedClassifier(MappedScoresClassifier):
     max_epochs : int, default=120
         Generations of the search, which takes place where a loss has no gradient, as
         functions have none. Otherwise maps ascend the losses, there are no epochs, and
-        ``population_size``, ``ties``, ``patience`` and ``max_seconds`` have no effect.
+        ``population_size``, ``ties`` and ``patience`` have no effect.
     population_size : int, default=64
         Candidates an epoch; None for 4 + ⌊3 ln n⌋, n the numbers that are evolved.
     ties : {"depth", "layer"} or None, default="depth"
@@ -72,8 +72,9 @@ class LebesgueTunedClassifier(MappedScoresClassifier):
     patience : int, default=None
         Stop after this many epochs without a larger measure of the archive.
     max_seconds : float, default=None
-        Stop after the first epoch that ends later than this, the time of the learners
-        and of "auto" not counted.
+        Stop after the first epoch that ends later than this, the time of the whole fit
+        counted. The fits of the estimator are made in any case, and so is what follows
+        them without epochs.
     keep_on_interrupt : bool, default=False
         Whether ``fit`` returns on Ctrl-C instead of raising. Either way, once the
         learners are fitted, a model of the epochs so far is stored.
