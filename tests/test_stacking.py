@@ -404,6 +404,16 @@ def test_learners_that_time_does_not_suffice_for_are_left_out(n_jobs, small_data
     assert len(clf.estimators) == 4
 
 
+def test_what_learners_are_worth(small_data, out_of_fold):
+    X, Y = small_data
+    board = make_stacking(shrinkage=0.5).fit(X, Y).leaderboard_
+    own = {"tree": out_of_fold[:, 0], "near": out_of_fold[:, 1]}
+    for name, losses in zip(board.names, board.losses, strict=True):
+        np.testing.assert_allclose(losses, loss_values(Y, own[name]))
+    assert (board.seconds > 0).all()
+    assert np.isfinite(board.cost_without).all()
+
+
 def test_one_learner_is_fitted_whatever_it_takes(small_data):
     X, Y = small_data
     clf = make_stacking(max_seconds=1e-9, shrinkage=0.5)

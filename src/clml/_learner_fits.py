@@ -211,10 +211,13 @@ def fit_learners(
     fitted = list(learners)
     todo: dict[int, list[Job]] = {}
     done_before = set()
+    scored_in: dict[int, float] = {}
     for number, learner in enumerate(learners):
         if isinstance(learner, FrozenEstimator):
+            began = time.perf_counter()
             found = label_logits(learner, rows.X, rows.n_labels)
             scores[number] = finite_scores(found, learner)
+            scored_in[number] = time.perf_counter() - began
             done_before.add(number)
             continue
         parts = known[number].known
@@ -245,7 +248,7 @@ def fit_learners(
         numbers,
         [scores[i] for i in numbers],
         [fitted[i] for i in numbers],
-        [float(sum(jobs.seconds.get(i, ()))) for i in numbers],
+        [scored_in.get(i, 0.0) + sum(jobs.seconds.get(i, ())) for i in numbers],
     )
 
 

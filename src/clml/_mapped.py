@@ -42,6 +42,7 @@ from ._names import column_names
 from ._out_of_fold import check_takes_weight, fold_of_rows, folds
 from ._rows import Part, drop_weightless
 from ._run_state import damaged
+from ._score_engine import ScoreEngine
 from ._score_map import apply_map
 from ._scores import check_same_labels, label_logits
 from ._search import Search, history_arrays
@@ -100,6 +101,9 @@ class MappedScoresClassifier(LebesgueEstimator):
         """Return what ``_keep_learners`` stored."""
         raise TypeError(f"{type(self).__name__} must define _fitted_learners().")
 
+    def _judge_learners(self, engine: ScoreEngine, seconds: list[float]) -> None:
+        """Store what the learners are worth, where there are several."""
+
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         clock = Clock(self.max_seconds)
         self._check_n_jobs()
@@ -116,7 +120,7 @@ class MappedScoresClassifier(LebesgueEstimator):
         keeper = self._keeper({"X": part.X, "y": part.Y, "sample_weight": part.weight})
         keeper.clock = clock
         seed = tuple(self._draw_seed(keeper))
-        scores = self._learn(named, part, seed, keeper, clock)
+        scores, seconds = self._learn(named, part, seed, keeper, clock)
         with told_once(), single_threaded_blas(), self._threads() as executor:
             run = MapSearch(
                 scores,
@@ -130,6 +134,7 @@ class MappedScoresClassifier(LebesgueEstimator):
                 seed=seed,
                 executor=executor,
             )
+            self._judge_learners(run.judge, seconds)
             interrupt = self._fit_map(run, (X, y, sample_weight), keeper)
         if interrupt is not None and not self.keep_on_interrupt:
             raise interrupt
@@ -142,8 +147,11 @@ class MappedScoresClassifier(LebesgueEstimator):
         seed: tuple[int, ...],
         keeper: Keeper,
         clock: Clock,
-    ) -> NDArray[np.float64]:
-        """Fit the learners on all rows; return scores (n, M, K) of unseen ones."""
+    ) -> tuple[NDArray[np.float64], list[float]]:
+        """Fit the learners on all rows; return scores (n, M, K) of unseen ones.
+
+        Beside them stand the seconds of each learner.
+        """
         y = part.Y.astype(np.int64)
         if not isinstance(self.classes_, list):
             y = y[:, 0]
@@ -194,7 +202,7 @@ class MappedScoresClassifier(LebesgueEstimator):
         self._warn_left_out(named, numbers)
         fitted = [named[i][1] for i in numbers] if self.prefit else found.fitted
         self._keep_learners([named[i][0] for i in numbers], fitted)
-        return np.stack(found.scores, axis=1)
+        return np.stack(found.scores, axis=1), found.seconds
 
     def _warn_left_out(self, named: Learners, numbers: list[int]) -> None:
         """Say who was not done in time."""

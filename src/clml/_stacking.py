@@ -9,12 +9,15 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import _BaseComposition
 
 from ._classifier import CLMLClassifier
+from ._leaderboard import judge_learners
 from ._mapped import Learners, MappedScoresClassifier, delegate_input_tags
 from ._scale_columns import ScaleNonIndicators
+from ._score_engine import ScoreEngine
 from ._searches import Ascent
 from ._sklearn_compat import fit_context, with_callbacks
 from ._transaction import all_or_nothing, params_kept_on_error
 from .lebesgue import Ties
+from .losses import get_losses
 
 
 def default_learners(random_state: Any = None) -> Learners:
@@ -180,6 +183,10 @@ class LebesgueStackingClassifier(_BaseComposition, MappedScoresClassifier):
         Fitted on all rows.
     named_estimators_ : Bunch
         The same by name.
+    leaderboard_ : Leaderboard
+        Of each learner: its losses on rows that it was not fitted on, what would be
+        added to those of all together without it (``cost_without``), and the seconds
+        that it took. It has a ``to_frame()``.
     front_ : ParetoFront
         Maps to choose from, judged on out-of-fold scores of rows that they were learnt
         without: see :class:`ParetoFront`. ``front_.theta`` is float64 and holds weights
@@ -234,6 +241,8 @@ class LebesgueStackingClassifier(_BaseComposition, MappedScoresClassifier):
     (200, 5)
     >>> clf.named_estimators_.near
     KNeighborsClassifier()
+    >>> sorted(clf.leaderboard_.names)
+    ['near', 'tree']
     >>> clf.select("lrap").predict_proba(X).shape
     (200, 5)
     """
@@ -381,6 +390,11 @@ class LebesgueStackingClassifier(_BaseComposition, MappedScoresClassifier):
     def _keep_learners(self, names: list[str], fitted: list[Any]) -> None:
         self.estimators_ = fitted
         self.named_estimators_ = Bunch(**dict(zip(names, fitted, strict=True)))
+
+    def _judge_learners(self, engine: ScoreEngine, seconds: list[float]) -> None:
+        losses = [loss.name for loss in get_losses(self.losses)]
+        names = list(self.named_estimators_)
+        self.leaderboard_ = judge_learners(names, losses, engine, seconds)
 
     def _fitted_learners(self) -> list[Any]:
         return self.estimators_
