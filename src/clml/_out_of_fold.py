@@ -18,6 +18,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import has_fit_parameter
 
+from ._bare_models import bare_models
 from ._scores import label_logits
 from ._twins import told_of_twins
 from .datasets import IterativeStratifiedKFold
@@ -203,7 +204,8 @@ def fold_logits(
     X_train, y_train = _safe_split(estimator, X, y, train)
     X_test, _ = _safe_split(estimator, X, None, test, train)
     given = None if weight is None else weight[train]
-    fitted = fit_learner(estimator, X_train, y_train, given)
+    with bare_models():
+        fitted = fit_learner(estimator, X_train, y_train, given)
     # A forest's threads add up their trees in the order that they come, and round so.
     with parallel_config(backend="sequential"):
         return label_logits(fitted, X_test, n_labels)
