@@ -4,8 +4,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from clml import _leaderboard
-from clml._leaderboard import Leaderboard, judge_learners
+from clml import _leaderboard, _learner_worth
+from clml._leaderboard import Leaderboard
+from clml._learner_worth import judge_learners
 from clml._platt import fit_platt
 from clml._score_engine import ScoreEngine
 from clml._score_map import MapSpace
@@ -76,7 +77,7 @@ def test_costs_are_of_shares_chosen_anew(transform, rows):
 
 def test_shares_are_chosen_on_some_of_many_rows(rows, monkeypatch):
     exact = judged(rows)
-    monkeypatch.setattr(_leaderboard, "_MOST_SCORES", 600)
+    monkeypatch.setattr(_learner_worth, "_MOST_SCORES", 600)
     some = judged(rows)
     np.testing.assert_array_equal(some.losses, exact.losses)
     np.testing.assert_allclose(some.cost_without, exact.cost_without, atol=0.02)

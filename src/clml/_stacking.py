@@ -9,7 +9,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import _BaseComposition
 
 from ._classifier import CLMLClassifier
-from ._leaderboard import judge_learners
+from ._learner_worth import judge_learners
 from ._mapped import Learners, MappedScoresClassifier, delegate_input_tags
 from ._scale_columns import ScaleNonIndicators
 from ._score_engine import ScoreEngine
