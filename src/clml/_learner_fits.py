@@ -158,7 +158,8 @@ class _Jobs:
         if number == self._in_any_case:
             return False
         known = self.seconds[number]
-        one = sum(known) / len(known) if known else 0.0
+        # The first fit may have imported a library, or compiled.
+        one = min(known) if len(known) > 1 else 0.0
         return self._seconds_left() <= one * n_jobs / self._n_workers
 
 
