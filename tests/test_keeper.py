@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from clml._keeper import Keeper, Stopping
+from clml._keeper import Clock, Keeper, Stopping
 from clml.persistence._checkpoint import Checkpoint
 
 
@@ -88,3 +88,16 @@ def test_seconds_of_a_run_that_goes_on(monkeypatch):
 def test_a_damaged_state(saved):
     with pytest.raises(ValueError, match="damaged"):
         Stopping(None, None, saved)
+
+
+def test_time_before_the_first_epoch_counts_once():
+    clock = Clock(10)
+    clock.before = 9.0
+    assert 0.9 < clock.left() <= 1.0
+    assert not Stopping(None, 10, None, clock).after(0.0)
+    clock.before = 11.0
+    assert Stopping(None, 10, None, clock).after(0.0)
+    # A run whose epochs had begun has counted it.
+    saved = {"seconds": 9.0, "finished": False}
+    assert not Stopping(None, 10, saved, clock).after(0.0)
+    assert Clock(None).left() > 1e9

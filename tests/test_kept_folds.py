@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from clml._kept_folds import _read_folds
+from clml._kept_folds import _read_folds, _read_learners
 
 ROWS = np.arange(4)
 
@@ -25,3 +25,11 @@ def test_folds_come_back():
     for (train, test), fold in zip(_read_folds(folds, 4, 2), folds, strict=True):
         np.testing.assert_array_equal(train, fold[0])
         np.testing.assert_array_equal(test, fold[1])
+
+
+@pytest.mark.parametrize("learners", ["01", [], [1, 0], [0, 0], [-1], [0.0], [True]])
+def test_learners_of_a_state_are_numbers_in_order(learners):
+    with pytest.raises(ValueError, match="learners are none"):
+        _read_learners(learners)
+    assert _read_learners([0, 2]) == [0, 2]
+    assert _read_learners(None) is None

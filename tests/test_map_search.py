@@ -1,4 +1,5 @@
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -39,8 +40,9 @@ def make_scores(n=150, m=1, k=3, offset=0.0, noise=0.7, seed=0):
 
 def evolve(scores, Y, weight=None, shrinkage="auto", **changes):
     targets = RowTargets.from_indicator(Y, weight)
+    losses = changes.pop("losses", LOSSES)
     return evolve_map(
-        scores, targets, LOSSES, shrinkage=shrinkage, **(SETTINGS | changes)
+        scores, targets, losses, shrinkage=shrinkage, **(SETTINGS | changes)
     )
 
 
@@ -179,6 +181,34 @@ def test_of_strength_0_the_model_is_a_shift_and_the_front_a_choice():
     bias = found.mean_map[-Y.shape[1] :]
     np.testing.assert_array_equal(bias, found.shift)
     assert len(found.front.maps) > 1
+
+
+def test_of_strength_0_nothing_is_evolved(monkeypatch):
+    """What would be multiplied by 0: maps and front are those with it."""
+    scores, Y = make_scores()
+    n_calls = []
+
+    def wrong(Y, scores):
+        n_calls.append(None)
+        return float(((scores > 0) != Y).mean())
+
+    settings = {"losses": ("lrap", wrong), "shrinkage": 0.0, "max_epochs": 5}
+    found = evolve(scores, Y, **settings)
+    quick = len(n_calls)
+    choose = _map_search.MapSearch.choose
+
+    def barely(self, shrinkage):
+        return replace(choose(self, shrinkage), strength=5e-324)
+
+    monkeypatch.setattr(_map_search.MapSearch, "choose", barely)
+    evolved = evolve(scores, Y, **settings)
+    assert len(n_calls) - quick > quick
+    assert len(evolved.history) == 5
+    assert found.history == ()
+    np.testing.assert_array_equal(found.mean_map, evolved.mean_map)
+    np.testing.assert_array_equal(found.final_map, evolved.final_map)
+    np.testing.assert_array_equal(found.front.maps, evolved.front.maps)
+    np.testing.assert_array_equal(found.front.losses, evolved.front.losses)
 
 
 def test_average_is_left_alone():

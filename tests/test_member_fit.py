@@ -17,6 +17,7 @@ import clml._recipe
 import clml.engine._numpy
 from clml import CMA, CLMLClassifier, _member_fit
 from clml._ascent import climbed
+from clml._bare_models import bare_models
 from clml._calibration import fit_temperatures
 from clml._map_search import EvolvedMap
 from clml._member_fit import mapped_networks, plain_outputs
@@ -938,3 +939,22 @@ def test_archived_references_are_for_one_evolved_network(n_members, small_data):
     clf = CLMLClassifier(search=search, max_epochs=1, n_members=n_members)
     with pytest.raises(ValueError, match="reference='archive' is for one network"):
         clf.fit(*small_data)
+
+
+@pytest.mark.parametrize("network", ["paper", "wide"])
+@pytest.mark.parametrize("incumbent", ["mean", "lrap"])
+def test_bare_models_predict_the_same(network, incumbent, small_data):
+    X, Y = small_data
+    clf = CLMLClassifier(
+        network=network,
+        n_members=2,
+        max_epochs=2,
+        incumbent=incumbent,
+        random_state=0,
+    )
+    whole = clone(clf).fit(X, Y)
+    with bare_models():
+        bare = clone(clf).fit(X, Y)
+    np.testing.assert_array_equal(bare.predict_proba(X), whole.predict_proba(X))
+    assert len(whole.front_) > 1
+    assert (len(bare.front_) > 1) == (incumbent == "lrap")

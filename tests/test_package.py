@@ -183,6 +183,7 @@ ARROWS = {
         "_fingerprint",
         "_front",
         "_json_text",
+        "_leaderboard",
         "_machine",
         "_multilabel",
         "_paths",

@@ -1,20 +1,31 @@
 import pickle
+import re
 import sys
+import time
+from functools import partial
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
+from joblib import parallel_config
 from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import get_tags
 
 from clml import LebesgueStackingClassifier, _stacking
-from clml._out_of_fold import folds, out_of_fold_logits
+from clml._learner_fits import LearnerRows, fit_learners
+from clml._out_of_fold import folds
 from clml._platt import fit_platt
 from clml._score_map import apply_map
 from clml._scores import label_logits
@@ -41,9 +52,9 @@ def make_stacking(estimators=None, **changes):
 @pytest.fixture(scope="module")
 def out_of_fold(small_data):
     X, Y = small_data
-    parts = folds(3, X, Y, 0)
-    scores = [out_of_fold_logits(e, X, Y, parts) for _, e in make_learners()]
-    return np.stack(scores, axis=1)
+    rows = LearnerRows(X, Y, folds(3, X, Y, 0))
+    found = fit_learners([learner for _, learner in make_learners()], rows)
+    return np.stack(found.scores, axis=1)
 
 
 def test_average_is_that_of_commensurate_logits(small_data, out_of_fold):
@@ -262,3 +273,179 @@ def test_one_learner_is_tuned(small_data):
     learner = OneVsRestClassifier(LogisticRegression(max_iter=1000))
     clf = make_stacking([("one", learner)], mapping="average").fit(X, Y)
     np.testing.assert_array_equal(clf.predict(X), learner.fit(X, Y).predict(X))
+
+
+def test_a_line_for_each_fit(small_data, capsys):
+    make_stacking(shrinkage=0.5, verbose=1).fit(*small_data)
+    lines = capsys.readouterr().out.splitlines()
+    told = ["fold 1 of 3", "fold 2 of 3", "fold 3 of 3", "all rows"]
+    expected = [f"{name}  {what}" for name in ("tree", "near") for what in told]
+    for line, start in zip(lines, expected, strict=False):
+        assert line.startswith(start)
+    assert all(re.search(r" \d+\.\d\d s$", line) for line in lines)
+    assert lines[8].startswith("shrinkage 0.5 chosen")
+    make_stacking(shrinkage=0.5).fit(*small_data)
+    assert capsys.readouterr().out == ""
+
+
+def test_the_number_of_jobs_changes_no_bit(small_data):
+    X, Y = small_data
+    learners = [
+        *make_learners(),
+        ("forest", RandomForestClassifier(10, n_jobs=2, random_state=0)),
+        ("linear", OneVsRestClassifier(LogisticRegression())),
+    ]
+    alone, beside = (make_stacking(learners, n_jobs=n).fit(X, Y) for n in (None, 2))
+    np.testing.assert_array_equal(alone.theta_, beside.theta_)
+    np.testing.assert_array_equal(alone.front_.losses, beside.front_.losses)
+    np.testing.assert_array_equal(
+        alone.decision_function(X), beside.decision_function(X)
+    )
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_an_interrupt_among_learners_leaves_what_was(n_jobs, small_data):
+    X, Y = small_data
+
+    class Stopped(KNeighborsClassifier):
+        def fit(self, X, y):
+            raise KeyboardInterrupt
+
+    learners = [*make_learners(), ("stopped", Stopped())]
+    for keep in (False, True):
+        clf = make_stacking(learners, n_jobs=n_jobs, keep_on_interrupt=keep)
+        with pytest.raises(KeyboardInterrupt):
+            clf.fit(X, Y)
+        with pytest.raises(NotFittedError):
+            clf.predict(X)
+    clf = make_stacking(n_jobs=n_jobs).fit(X, Y)
+    before = clf.decision_function(X)
+    clf.set_params(estimators=learners)
+    with pytest.raises(KeyboardInterrupt):
+        clf.fit(X[:, :5], Y)
+    np.testing.assert_array_equal(clf.decision_function(X), before)
+    assert not clf.interrupted_
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array, "frame", "objects"])
+def test_missing_values_are_refused_before_any_fit(make, small_data, monkeypatch):
+    X, Y = small_data[0].copy(), small_data[1]
+    X[3, 2] = np.nan
+    if make == "frame":
+        make = pytest.importorskip("pandas").DataFrame
+    elif make == "objects":
+        make = partial(np.array, dtype=object)
+    message = (
+        r"^X contains NaN, and these learners take no missing values: 'near' "
+        r"\(KNeighborsClassifier\).* Those that take them: 'tree'\.$"
+    )
+    with monkeypatch.context() as patch:
+        patch.setattr(DecisionTreeClassifier, "fit", None)
+        with pytest.raises(ValueError, match=message):
+            make_stacking().fit(make(X), Y)
+
+
+def test_learners_that_take_missing_values(small_data):
+    X, Y = small_data[0].copy(), small_data[1]
+    X[::7, 2] = np.nan
+    learners = [
+        ("tree", DecisionTreeClassifier(max_depth=4, random_state=0)),
+        ("filled", make_pipeline(SimpleImputer(), KNeighborsClassifier())),
+    ]
+    assert make_stacking(learners).fit(X, Y).predict(X).shape == Y.shape
+
+
+def test_learners_of_one_label_are_copied_for_each(small_data):
+    X, Y = small_data
+    linear = LogisticRegression(max_iter=1000)
+    learners = [
+        ("linear", linear),
+        ("scaled", make_pipeline(StandardScaler(), linear)),
+        ("near", KNeighborsClassifier()),
+    ]
+    several = [
+        ("linear", OneVsRestClassifier(linear)),
+        ("scaled", make_pipeline(StandardScaler(), OneVsRestClassifier(linear))),
+        ("near", KNeighborsClassifier()),
+    ]
+    clf, same = (make_stacking(given).fit(X, Y) for given in (learners, several))
+    np.testing.assert_array_equal(clf.decision_function(X), same.decision_function(X))
+    assert clf.estimators[0][1] is linear
+    assert isinstance(clf.named_estimators_.linear, OneVsRestClassifier)
+    # One label is an ordinary target.
+    one = make_stacking(learners).fit(X, Y[:, 0])
+    assert isinstance(one.named_estimators_.linear, LogisticRegression)
+    with pytest.raises(ValueError, match="copies LogisticRegression for each label"):
+        make_stacking(learners[:1]).fit(X, Y, sample_weight=np.ones(len(Y)))
+
+
+class Slow(KNeighborsClassifier):
+    """Takes longer than there is time."""
+
+    def fit(self, X, y):
+        time.sleep(0.3)
+        return super().fit(X, y)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_learners_that_time_does_not_suffice_for_are_left_out(n_jobs, small_data):
+    X, Y = small_data
+    tree, near = make_learners()
+    learners = [tree, ("slow", Slow()), ("slower", Slow(3)), near]
+    clf = make_stacking(learners, max_seconds=0.5, n_jobs=n_jobs, shrinkage=0.5)
+    message = r"max_seconds=0.5 is too short for . of 4 learners, .* 'slower'"
+    # Threads: processes take longer to start than there is time.
+    with parallel_config("threading"), pytest.warns(UserWarning, match=message):
+        clf.fit(X, Y)
+    assert "slower" not in clf.named_estimators_
+    assert next(iter(clf.named_estimators_)) == "tree"
+    assert len(clf.estimators_) == len(clf.named_estimators_)
+    assert clf.predict(X).shape == Y.shape
+    assert len(clf.estimators) == 4
+
+
+def test_what_learners_are_worth(small_data, out_of_fold):
+    X, Y = small_data
+    board = make_stacking(shrinkage=0.5).fit(X, Y).leaderboard_
+    own = {"tree": out_of_fold[:, 0], "near": out_of_fold[:, 1]}
+    for name, losses in zip(board.names, board.losses, strict=True):
+        np.testing.assert_allclose(losses, loss_values(Y, own[name]))
+    assert (board.seconds > 0).all()
+    assert np.isfinite(board.cost_without).all()
+
+
+def test_one_learner_is_fitted_whatever_it_takes(small_data):
+    X, Y = small_data
+    clf = make_stacking(max_seconds=1e-9, shrinkage=0.5)
+    with pytest.warns(UserWarning, match=r"for 1 of 2 learners.* out: 'near'\.$"):
+        clf.fit(X, Y)
+    assert list(clf.named_estimators_) == ["tree"]
+    assert clf.predict(X).shape == Y.shape
+
+
+def test_a_run_goes_on_with_the_learners_that_it_had(small_data, tmp_path, monkeypatch):
+    X, Y = small_data
+
+    def wrong(Y, scores):  # without a gradient: epochs follow
+        return float(((scores > 0) != Y).mean())
+
+    clf = make_stacking(
+        [("tree", DecisionTreeClassifier(max_depth=4, random_state=0)), *two_more()],
+        losses=("hamming", wrong),
+        max_seconds=1e-9,
+        checkpoint=tmp_path,
+        checkpoint_every=0,
+    )
+    message = "2 of 3 learners"
+    with pytest.warns(UserWarning, match=message):
+        theta = clf.fit(X, Y).theta_
+    # Now there is time enough for all, but the map is one of one learner.
+    monkeypatch.setattr("clml._keeper.Clock.left", lambda clock: 100.0)
+    with pytest.warns(UserWarning, match=message):
+        np.testing.assert_array_equal(clf.fit(X, Y).theta_, theta)
+    assert list(clf.named_estimators_) == ["tree"]
+    assert clf.theta_.shape == (2 * 4,)
+
+
+def two_more():
+    return [("near", KNeighborsClassifier(5)), ("nearer", KNeighborsClassifier(1))]

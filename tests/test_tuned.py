@@ -21,8 +21,9 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import get_tags
 
 from clml import LebesgueTunedClassifier
+from clml._learner_fits import LearnerRows, fit_learners
 from clml._map_search import MapSearch
-from clml._out_of_fold import folds, out_of_fold_logits
+from clml._out_of_fold import folds
 from clml._score_map import apply_map
 from clml._scores import label_logits
 from clml.lebesgue import nondominated
@@ -90,7 +91,8 @@ def test_what_is_well_stays(signs):
 def test_front_states_what_is_near_the_losses_of_out_of_fold_scores(fitted, small_data):
     X, Y = small_data
     tree = DecisionTreeClassifier(max_depth=4, random_state=0)
-    scores = out_of_fold_logits(tree, X, Y, folds(3, X, Y, 0))[:, None]
+    rows = LearnerRows(X, Y, folds(3, X, Y, 0))
+    scores = fit_learners([tree], rows).scores[0][:, None]
     logits = np.stack([apply_map(theta, scores) for theta in fitted.front_.theta])
     front = fitted.front_
     off = np.abs(front.losses - loss_values(Y, logits, LOSSES))
@@ -390,6 +392,12 @@ def test_patience_and_time_stop(small_data):
     assert clf.n_epochs_ < 500
     clf.set_params(patience=None, max_seconds=1e-9).fit(*small_data)
     assert clf.n_epochs_ == 1
+
+
+def test_without_time_no_strength_is_searched_for(small_data):
+    clf = make_tuned(losses=EVOLVED, max_seconds=1e-9).fit(*small_data)
+    assert (clf.shrinkage_, clf.n_epochs_) == (0.0, 1)
+    assert clf.shrinkage_path_ == {}
 
 
 def test_a_run_that_stops_early_judges_its_front_by_runs_as_short(small_data):

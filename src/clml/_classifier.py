@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
+from ._bare_models import are_bare
 from ._cluster import open_client
 from ._cluster_members import ClusterEpochs
 from ._ensemble import Ensemble, default_encodings
@@ -790,7 +791,11 @@ class CLMLClassifier(LebesgueEstimator):
             together = run.weighed()
             outputs = plain_outputs(run, together)
             if evolved:
-                outputs = evolved_outputs(run, together, settings, built.executor)
+                # Neither the mean nor the last epoch's map is chosen from a front.
+                judged = not are_bare() or which not in ("final", "mean")
+                outputs = evolved_outputs(
+                    run, together, settings, built.executor, judged
+                )
             found = member_attributes(
                 run, together, outputs, self.losses, self.calibrate and evolved
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -9,6 +10,50 @@ from typing import Any
 
 from ._run_state import damaged, entry, read_float
 from .persistence._checkpoint import Checkpoint
+
+
+class Clock:
+    """Counts the seconds of a fit, those of the run that it goes on from too.
+
+    Parameters
+    ----------
+    max_seconds : float or None
+        That it may take.
+
+    Attributes
+    ----------
+    before : float
+        Seconds of the run that it goes on from.
+
+    Examples
+    --------
+    >>> from clml._keeper import Clock
+    >>> clock = Clock(10)
+    >>> clock.before = 20.0
+    >>> clock.left() < 0
+    True
+    """
+
+    def __init__(self, max_seconds: float | None):
+        self._max_seconds = max_seconds
+        self._began = time.perf_counter()
+        self.before = 0.0
+
+    @property
+    def seconds_here(self) -> float:
+        """Seconds of this run."""
+        return time.perf_counter() - self._began
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of the fit."""
+        return self.before + self.seconds_here
+
+    def left(self) -> float:
+        """Return the seconds that it may still take."""
+        return (
+            math.inf if self._max_seconds is None else self._max_seconds - self.seconds
+        )
 
 
 class Keeper:
@@ -22,12 +67,15 @@ class Keeper:
     ----------
     saved : dict
         The parts of the state that was found; empty at a fresh start.
+    clock : Clock or None
+        That of a fit whose time is counted before its first epoch, too.
     """
 
     def __init__(self, checkpoint: Checkpoint | None = None):
         self._checkpoint = checkpoint
         self._folder = None if checkpoint is None else checkpoint.folder
         self.saved: dict[str, Any] = {}
+        self.clock: Clock | None = None
         found = None if checkpoint is None else checkpoint.newest()
         if found is not None:
             self.saved = {"state": found}
@@ -82,6 +130,8 @@ class Stopping:
     max_seconds : float or None
     saved : dict, default=None
         What ``state`` returned, of a run that goes on.
+    clock : Clock, default=None
+        Of what was done before: it counts.
 
     Attributes
     ----------
@@ -90,13 +140,20 @@ class Stopping:
     """
 
     def __init__(
-        self, patience: int | None, max_seconds: float | None, saved: Any = None
+        self,
+        patience: int | None,
+        max_seconds: float | None,
+        saved: Any = None,
+        clock: Clock | None = None,
     ):
         self._patience, self._max_seconds = patience, max_seconds
         self._began = time.perf_counter()
         self._waited = 0
         self._best = -1.0
         self.finished = False
+        if clock is not None:
+            # What was saved counts the time before that run's first epoch already.
+            self._began -= clock.seconds if saved is None else clock.seconds_here
         if saved is not None:
             self._began -= max(0.0, read_float(saved, "seconds"))
             self.finished = entry(saved, "finished") is True

@@ -281,7 +281,7 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
         tell_of_compilation(run.kernel)
         with keeper.reading():
             stopping = Stopping(
-                self.patience, self.max_seconds, keeper.saved.get("stop")
+                self.patience, self.max_seconds, keeper.saved.get("stop"), keeper.clock
             )
         if "run" in keeper.saved:
             done = run.progress.epoch

@@ -563,6 +563,7 @@ def evolve_map(
     ascends: bool = True,
     averages: bool = False,
     judging: NDArray[np.floating] | None = None,
+    judged: bool = True,
 ) -> EvolvedMap:
     """Evolve a map of scores, from the choice of its strength to its front.
 
@@ -597,6 +598,8 @@ def evolve_map(
         Whether pairs of halves that disagree on the strength are averaged.
     judging : float array (n, M, K), default=None
         Other scores of the same rows, by which the maps of the front are judged.
+    judged : bool, default=True
+        Whether there is a front of maps to choose from, or one map.
 
     Returns
     -------
@@ -651,11 +654,12 @@ def evolve_map(
     )
     chosen = run.choose(shrinkage)
     search = None
-    if run.evolves:
+    # What is not believed at all changes no map; only an archive is kept besides.
+    if run.evolves and (chosen.strength > 0 or not ascends):
         search = run.search(chosen.shift)
         for _ in range(max_epochs):
             search.epoch()
-    return run.found(search, chosen)
+    return run.found(search, chosen, judged=judged)
 
 
 def find_shift(engine: ScoreEngine) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
@@ -21,24 +22,31 @@ from sklearn.utils.validation import (
 
 from ._calibration import fit_temperatures
 from ._front import ParetoFront
-from ._keeper import Keeper
+from ._keeper import Clock, Keeper
 from ._kept_folds import KeptFolds
+from ._learner_fits import (
+    Done,
+    LearnerRows,
+    fit_learners,
+    no_limit,
+    print_fits,
+)
+from ._learner_tags import for_labels, refuses_missing
+from ._learner_warnings import LearnerWarnings
 from ._lebesgue_estimator import LebesgueEstimator, choose_model
 from ._map_search import MapSearch, Shrinkage
 from ._memory import told_once
+from ._missing import has_missing
 from ._multilabel import refuse_ragged
 from ._names import column_names
-from ._out_of_fold import (
-    check_takes_weight,
-    fit_learner,
-    fold_of_rows,
-    folds,
-    out_of_fold_logits,
-)
+from ._out_of_fold import check_takes_weight, fold_of_rows, folds
 from ._rows import Part, drop_weightless
+from ._run_state import damaged
+from ._score_engine import ScoreEngine
 from ._score_map import apply_map
 from ._scores import check_same_labels, label_logits
 from ._search import Search, history_arrays
+from ._sklearn_compat import warn_user
 from ._twins import warn_of_twins
 from .engine import single_threaded_blas
 from .losses import get_losses
@@ -93,18 +101,26 @@ class MappedScoresClassifier(LebesgueEstimator):
         """Return what ``_keep_learners`` stored."""
         raise TypeError(f"{type(self).__name__} must define _fitted_learners().")
 
+    def _judge_learners(self, engine: ScoreEngine, seconds: list[float]) -> None:
+        """Store what the learners are worth, where there are several."""
+
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        clock = Clock(self.max_seconds)
         self._check_n_jobs()
         losses = self._check_losses()
         named = self._named_learners()
         part = self._training_rows(X, y, sample_weight)
+        _check_missing(named, part.X)
+        if not self.prefit and self.n_labels_ > 1:
+            named = [(name, for_labels(learner)) for name, learner in named]
         for _, learner in named:
             if self.prefit or isinstance(learner, FrozenEstimator):
                 names = self.label_names_.tolist()
                 check_same_labels(learner, part.X, self.classes_, names)
         keeper = self._keeper({"X": part.X, "y": part.Y, "sample_weight": part.weight})
+        keeper.clock = clock
         seed = tuple(self._draw_seed(keeper))
-        scores = self._learn(named, part, seed, keeper)
+        scores, seconds = self._learn(named, part, seed, keeper, clock)
         with told_once(), single_threaded_blas(), self._threads() as executor:
             run = MapSearch(
                 scores,
@@ -118,15 +134,24 @@ class MappedScoresClassifier(LebesgueEstimator):
                 seed=seed,
                 executor=executor,
             )
+            self._judge_learners(run.judge, seconds)
             interrupt = self._fit_map(run, (X, y, sample_weight), keeper)
         if interrupt is not None and not self.keep_on_interrupt:
             raise interrupt
         return self
 
     def _learn(
-        self, named: Learners, part: Part, seed: tuple[int, ...], keeper: Keeper
-    ) -> NDArray[np.float64]:
-        """Fit the learners on all rows; return scores (n, M, K) of unseen ones."""
+        self,
+        named: Learners,
+        part: Part,
+        seed: tuple[int, ...],
+        keeper: Keeper,
+        clock: Clock,
+    ) -> tuple[NDArray[np.float64], list[float]]:
+        """Fit the learners on all rows; return scores (n, M, K) of unseen ones.
+
+        Beside them stand the seconds of each learner.
+        """
         y = part.Y.astype(np.int64)
         if not isinstance(self.classes_, list):
             y = y[:, 0]
@@ -145,26 +170,49 @@ class MappedScoresClassifier(LebesgueEstimator):
                 "list(GroupKFold().split(X, Y, groups))",
                 fold_of_rows(parts),
             )
-        kept = KeptFolds(keeper, part.Y.shape[1], parts)
-        with kept.written():
-            scores = [
-                out_of_fold_logits(
-                    learner,
-                    part.X,
-                    y,
-                    kept.folds,
-                    part.weight,
+        kept = KeptFolds(keeper, part.Y.shape[1], parts, clock)
+        numbers = kept.learners or list(range(len(named)))
+        with keeper.reading():
+            if numbers[-1] >= len(named):
+                raise damaged("its learners are none")
+        names = [named[i][0] for i in numbers]
+        warned = LearnerWarnings(names, self.label_names_.tolist(), kept.folds, part.Y)
+        known = [kept.of_learner(number) for number in numbers]
+        say = print_fits(names, len(kept.folds), known, bool(self.verbose))
+
+        def told(done: Done) -> None:
+            say(done)
+            warned.add(done.job.learner, done.heard)
+
+        try:
+            with kept.written():
+                found = fit_learners(
+                    [frozen[i] for i in numbers],
+                    LearnerRows(part.X, y, kept.folds, part.weight),
                     self.n_jobs,
-                    kept.of_learner(number),
+                    known=known,
+                    told=told,
+                    # Who takes part is settled where a run goes on after that.
+                    seconds_left=clock.left if kept.learners is None else no_limit,
                 )
-                for number, learner in enumerate(frozen)
-            ]
-        fitted = [
-            learner if self.prefit else fit_learner(learner, part.X, y, part.weight)
-            for _, learner in named
-        ]
-        self._keep_learners([name for name, _ in named], fitted)
-        return np.stack(scores, axis=1)
+        finally:
+            warned.tell()
+        numbers = [numbers[i] for i in found.numbers]
+        kept.settle(numbers)
+        self._warn_left_out(named, numbers)
+        fitted = [named[i][1] for i in numbers] if self.prefit else found.fitted
+        self._keep_learners([named[i][0] for i in numbers], fitted)
+        return np.stack(found.scores, axis=1), found.seconds
+
+    def _warn_left_out(self, named: Learners, numbers: list[int]) -> None:
+        """Say who was not done in time."""
+        out = [repr(name) for i, (name, _) in enumerate(named) if i not in numbers]
+        if out:
+            warn_user(
+                f"max_seconds={self.max_seconds:g} is too short for {len(out)} of "
+                f"{len(named)} learners, which had not scored all rows and are left "
+                f"out: {', '.join(out)}."
+            )
 
     def _fold_seed(self, seed: tuple[int, ...]) -> int:
         """Return the seed of the folds: an integer ``random_state`` itself."""
@@ -177,14 +225,18 @@ class MappedScoresClassifier(LebesgueEstimator):
         """Choose the strength, evolve, store the attributes; return an interrupt."""
         with keeper.reading():
             chosen = Shrinkage.from_state(keeper.saved.get("choice"))
+        began = time.perf_counter()
         try:
-            chosen = chosen or run.choose(self.shrinkage)
+            chosen = chosen or run.choose(self._shrinkage_in_time(run, keeper))
         except KeyboardInterrupt as interrupt:
             # The learners are fitted: they predict as they are.
             nothing = _MapFit(run, Shrinkage(0.0, 0.0, {}))
             self.__dict__.update(self._fitted_attributes(None, nothing, "none"))
             self.interrupted_ = True
             return interrupt
+        if self.verbose:
+            seconds = time.perf_counter() - began
+            print(f"shrinkage {chosen.strength:g} chosen  {seconds:.2f} s", flush=True)
         keeper.settle(choice=chosen.state())
         search = None
         if run.evolves:
@@ -192,6 +244,13 @@ class MappedScoresClassifier(LebesgueEstimator):
                 search = run.search(chosen.shift, keeper.saved.get("run"))
         fit = _MapFit(run, chosen)
         return self._run_search(search, fit, given, self.max_epochs, keeper)  # type: ignore[arg-type]
+
+    def _shrinkage_in_time(self, run: MapSearch, keeper: Keeper) -> Any:
+        """Return the parameter, or what needs no evolutions on halves of the rows."""
+        late = keeper.clock is not None and keeper.clock.left() <= 0
+        return (
+            0.0 if late and run.evolves and self.shrinkage == "auto" else self.shrinkage
+        )
 
     def _evolve(self, search: Any, *arguments: Any) -> KeyboardInterrupt | None:
         return None if search is None else super()._evolve(search, *arguments)
@@ -341,6 +400,21 @@ def _history(records: tuple[dict[str, Any], ...], n_losses: int) -> dict[str, ND
         {name: np.empty(0) for name in numbers}
         | {name: np.empty((0, n_losses)) for name in ("incumbent_train", "mean_train")}
         | {"undefined": np.empty((0, n_losses), dtype=np.int64)}
+    )
+
+
+def _check_missing(named: Learners, X: Any) -> None:
+    """Refuse missing values that a learner takes none of, before others are fitted."""
+    refusing = [name for name, learner in named if refuses_missing(learner)]
+    if not refusing or not has_missing(X):
+        return
+    kinds = {name: type(learner).__name__ for name, learner in named}
+    told = ", ".join(f"{name!r} ({kinds[name]})" for name in refusing)
+    others = ", ".join(repr(name) for name in kinds if name not in refusing)
+    raise ValueError(
+        f"X contains NaN, and these learners take no missing values: {told}. Fill them "
+        "in, as make_pipeline(SimpleImputer(), learner) of scikit-learn does, or leave "
+        f"these learners out. Those that take them: {others or 'none'}."
     )
 
 

@@ -62,9 +62,16 @@ def plain_outputs(run: MemberRun, together: Together) -> EvolvedMap:
 
 
 def evolved_outputs(
-    run: MemberRun, together: Together, settings: OutputSettings, executor: Any
+    run: MemberRun,
+    together: Together,
+    settings: OutputSettings,
+    executor: Any,
+    judged: bool = True,
 ) -> EvolvedMap:
-    """Evolve a scale and a bias for each label on the rows that judge."""
+    """Evolve a scale and a bias for each label on the rows that judge.
+
+    ``judged`` says whether there is to be a front to choose from.
+    """
     if together.unseen.size < _WORTH_A_THREAD:
         executor = None
     return evolve_map(
@@ -84,6 +91,7 @@ def evolved_outputs(
         seed=settings.seed,
         executor=executor,
         judging=run.unswayed(together)[:, None],
+        judged=judged,
     )
 
 

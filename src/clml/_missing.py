@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
 # What scikit-learn's message about X begins with.
@@ -66,3 +68,38 @@ def _with_nan(X: Any) -> Any:
         missing = pandas.isna(X)
         return np.where(missing, np.nan, X) if missing.any() else X
     return X
+
+
+def has_missing(X: Any) -> bool:
+    """Tell whether rows of whatever kind hold NaN, None or pandas' NA.
+
+    Parameters
+    ----------
+    X : features of n rows: array, sparse matrix, frame, text, nested lists
+
+    Examples
+    --------
+    >>> from clml._missing import has_missing
+    >>> has_missing([[1.0, None]]), has_missing([[1.0, 2.0]]), has_missing(["a b"])
+    (True, False, False)
+    """
+    if sp.issparse(X):
+        X = sp.csr_array(X).data
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and isinstance(X, pandas.DataFrame | pandas.Series):
+        return bool(X.isna().to_numpy().any())
+    try:
+        values = np.asarray(X)
+    except ValueError:  # lists of several lengths, of which learners make something
+        return False
+    if values.dtype.kind in "fc":
+        # The least of numbers with NaN among them is NaN, and takes no memory.
+        return bool(values.size and np.isnan(values.min()))
+    if values.dtype.kind != "O":
+        return False
+    if pandas is not None:
+        return bool(np.any(pandas.isna(values)))
+    return any(
+        value is None or (isinstance(value, float) and math.isnan(value))
+        for value in values.flat
+    )

@@ -9,19 +9,16 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
-from joblib.parallel import get_active_backend
+from joblib import parallel_config
 from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import _safe_split
-from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import _num_samples, has_fit_parameter
+from sklearn.utils.validation import has_fit_parameter
 
-from ._forks import was_forked
-from ._pickling import refuse_unpicklable
+from ._bare_models import bare_models
 from ._scores import label_logits
 from ._twins import told_of_twins
 from .datasets import IterativeStratifiedKFold
@@ -30,7 +27,7 @@ from .datasets import IterativeStratifiedKFold
 Fold = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
-def _tell_nobody(fold: int, scores: NDArray[np.float64]) -> None:
+def _tell_nobody(fold: int, scores: NDArray[np.float64], seconds: float) -> None:
     pass
 
 
@@ -42,11 +39,14 @@ class FoldScores:
     ----------
     known : mapping of a fold's number to a float64 array (rows, K)
     tell : callable
-        Called with the number and the scores of each other fold, in their order.
+        Called with the number, the scores and the seconds of each other fold.
+    seconds : mapping of a fold's number to float
+        That the known ones took.
     """
 
     known: Mapping[int, NDArray[np.float64]] = field(default_factory=dict)
-    tell: Callable[[int, NDArray[np.float64]], None] = _tell_nobody
+    tell: Callable[[int, NDArray[np.float64], float], None] = _tell_nobody
+    seconds: Mapping[int, float] = field(default_factory=dict)
 
 
 def folds(cv: Any, X: Any, Y: NDArray, random_state: int | None = None) -> list[Fold]:
@@ -156,6 +156,12 @@ def _weight_arguments(
         name, last = estimator.steps[-1]
         inner = _weight_arguments(last, weight)
         return {f"{name}__{key}": value for key, value in inner.items()}
+    if type(estimator).__name__ == "OneVsRestClassifier":  # only where they are routed
+        raise ValueError(
+            "sample_weight was given, but the fit of OneVsRestClassifier, which copies "
+            f"{type(estimator.estimator).__name__} for each label, takes none. "
+            "sklearn.multioutput.MultiOutputClassifier does."
+        )
     if any(
         p.kind is p.VAR_KEYWORD for p in signature(estimator.fit).parameters.values()
     ):
@@ -174,77 +180,7 @@ def fit_learner(
         return clone(estimator).fit(X, y, **_weight_arguments(estimator, weight))
 
 
-def out_of_fold_logits(
-    estimator: Any,
-    X: Any,
-    y: NDArray,
-    folds: Sequence[Fold],
-    weight: NDArray[np.float64] | None = None,
-    n_jobs: int | None = None,
-    scores: FoldScores | None = None,
-) -> NDArray[np.float64]:
-    """Return logits of every row, each from a clone that was fitted without it.
-
-    Parameters
-    ----------
-    estimator : estimator of scikit-learn
-        A frozen one scores all rows as it is.
-    X : features of n rows, of whatever kind the estimator takes
-    y : int array (n, K), or (n,) for one label
-    folds : sequence of (train, test)
-        What ``folds`` returns.
-    weight : float64 array (n,), default=None
-        For fits, which must take ``sample_weight`` then.
-    n_jobs : int, default=None
-        Folds at the same time.
-    scores : FoldScores, default=None
-        Those of folds that need no fit.
-
-    Returns
-    -------
-    float64 array (n, K)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.neighbors import KNeighborsClassifier
-    >>> from clml._out_of_fold import folds, out_of_fold_logits
-    >>> X, y = np.array([[0.0], [0.1], [1.0], [1.1]]), np.array([[0], [0], [1], [1]])
-    >>> parts = [([1, 3], [0, 2]), ([0, 2], [1, 3])]
-    >>> neighbours = KNeighborsClassifier(1)
-    >>> logits = out_of_fold_logits(neighbours, X, y[:, 0], folds(parts, X, y))
-    >>> (logits[:, 0] > 0).tolist()
-    [False, False, True, True]
-    """
-    n_labels = y.shape[1] if y.ndim == 2 else 1
-    if isinstance(estimator, FrozenEstimator):
-        return _finite(label_logits(estimator, X, n_labels), estimator)
-    scores = scores or FoldScores()
-    logits = np.empty((_num_samples(X), n_labels))
-    for number, part in scores.known.items():
-        logits[folds[number][1]] = part
-    missing = [i for i in range(len(folds)) if i not in scores.known]
-    # Workers of joblib do not survive a fork, and would be waited for.
-    n_jobs = 1 if was_forked() else n_jobs
-    backend, _ = get_active_backend()
-    shares_memory = getattr(backend, "supports_sharedmem", False)
-    if not shares_memory and effective_n_jobs(n_jobs) > 1:
-        # With dask's backend of joblib nobody would hear of it, and all would wait.
-        refuse_unpicklable(estimator, f"The estimator {type(estimator).__name__}")
-    # Each fold is told when it is done, where the backend gives them one by one.
-    one_by_one = getattr(backend, "supports_return_generator", False)
-    return_as = "generator" if one_by_one else "list"
-    parts = Parallel(n_jobs=n_jobs, return_as=return_as)(
-        delayed(_fold_logits)(estimator, X, y, folds[i], weight, n_labels)
-        for i in missing
-    )
-    for number, part in zip(missing, parts, strict=True):
-        logits[folds[number][1]] = _finite(part, estimator, folds[number][1])
-        scores.tell(number, part)
-    return logits
-
-
-def _fold_logits(
+def fold_logits(
     estimator: Any,
     X: Any,
     y: NDArray,
@@ -252,18 +188,42 @@ def _fold_logits(
     weight: NDArray[np.float64] | None,
     n_labels: int,
 ) -> NDArray[np.float64]:
+    """Return logits (rows, K) of the rows that a fold tests, from a fitted clone.
+
+    Parameters
+    ----------
+    estimator : estimator of scikit-learn
+    X : features of n rows, of whatever kind the estimator takes
+    y : int array (n, K), or (n,) for one label
+    fold : (train, test)
+    weight : float64 array (n,) or None
+    n_labels : int
+    """
     train, test = fold
     # It knows of kernels between rows, of which it takes rows and columns.
     X_train, y_train = _safe_split(estimator, X, y, train)
     X_test, _ = _safe_split(estimator, X, None, test, train)
     given = None if weight is None else weight[train]
-    fitted = fit_learner(estimator, X_train, y_train, given)
-    return label_logits(fitted, X_test, n_labels)
+    with bare_models():
+        fitted = fit_learner(estimator, X_train, y_train, given)
+    # A forest's threads add up their trees in the order that they come, and round so.
+    with parallel_config(backend="sequential"):
+        return label_logits(fitted, X_test, n_labels)
 
 
-def _finite(
+def finite_scores(
     logits: NDArray[np.float64], estimator: Any, rows: NDArray | None = None
 ) -> NDArray[np.float64]:
+    """Return scores as they are; refuse those that are not finite.
+
+    Parameters
+    ----------
+    logits : float64 array (n, K)
+    estimator : estimator
+        Whose scores they are, for the message.
+    rows : int array (n,), default=None
+        Their numbers, for the message; None for all rows.
+    """
     bad = np.argwhere(~np.isfinite(logits))
     if len(bad):
         row, label = bad[0].tolist()

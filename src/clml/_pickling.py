@@ -60,6 +60,19 @@ def refuse_unpicklable(value: Any, name: str) -> None:
         )
 
 
+def can_travel(value: Any) -> bool:
+    """Tell whether a value can be sent to other processes; its arrays are not copied.
+
+    Examples
+    --------
+    >>> import threading
+    >>> from clml._pickling import can_travel
+    >>> can_travel([1, 2]), can_travel(threading.Lock())
+    (True, False)
+    """
+    return _reason_against(value) is None
+
+
 def _reason_against(value: Any) -> str | None:
     """Return why a value cannot be pickled, in words that quote nothing of it."""
     # Not by dask's own function, which prints a value that it cannot pickle in its log.

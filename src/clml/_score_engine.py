@@ -82,6 +82,11 @@ class ScoreEngine:
         """Number of rows."""
         return len(self._scores)
 
+    @property
+    def given_scores(self) -> NDArray[np.float64]:
+        """The logits (n, M, K) of the learners."""
+        return self._scores
+
     def with_losses(self, losses: Any) -> Self:
         """Return an engine on the same rows for other losses; the rows are shared."""
         other = copy.copy(self)

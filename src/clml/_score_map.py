@@ -184,6 +184,28 @@ class MapSpace:
             shares = fit_shares(scores * scale[:, None] + offset[:, None], targets)
         return cls(transform, n_labels, scale.copy(), offset.copy(), shares)
 
+    def of_learners(
+        self,
+        learners: NDArray[np.integer],
+        scores: NDArray[np.floating],
+        targets: RowTargets,
+    ) -> MapSpace:
+        """Return the space of some of the learners, with shares of their own.
+
+        Parameters
+        ----------
+        learners : int array (m,)
+        scores : float array (n, M, K)
+            Of all learners.
+        targets : RowTargets
+        """
+        scale, offset = self.scale[learners], self.offset[learners]
+        shares = None
+        if self.shares is not None:
+            own = scores[:, learners]
+            shares = fit_shares(own * scale[:, None] + offset[:, None], targets)
+        return MapSpace(self.transform, self.n_labels, scale, offset, shares)
+
     @property
     def n_learners(self) -> int:
         """M."""

@@ -27,7 +27,7 @@ except ImportError:  # scikit-learn < 1.9
         return method
 
 
-def warn_user(message: str) -> None:
+def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the line outside this library and scikit-learn that led here."""
     frame = inspect.currentframe()
     level = 0
@@ -37,7 +37,7 @@ def warn_user(message: str) -> None:
         if package not in ("clml", "sklearn"):
             break
         frame = frame.f_back
-    warnings.warn(message, UserWarning, stacklevel=level)
+    warnings.warn(message, category, stacklevel=level)
 
 
 def clone_sharing(estimator: Any, parameter: str) -> Any:

@@ -9,12 +9,15 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import _BaseComposition
 
 from ._classifier import CLMLClassifier
+from ._learner_worth import judge_learners
 from ._mapped import Learners, MappedScoresClassifier, delegate_input_tags
 from ._scale_columns import ScaleNonIndicators
+from ._score_engine import ScoreEngine
 from ._searches import Ascent
 from ._sklearn_compat import fit_context, with_callbacks
 from ._transaction import all_or_nothing, params_kept_on_error
 from .lebesgue import Ties
+from .losses import get_losses
 
 
 def default_learners(random_state: Any = None) -> Learners:
@@ -102,9 +105,12 @@ class LebesgueStackingClassifier(_BaseComposition, MappedScoresClassifier):
     ----------
     estimators : list of (str, estimator), default=None
         The learners, each with ``decision_function`` or ``predict_proba``, and their
-        names. None for two forests, a network (extra ``torch``), a kernel machine and
-        CLML. A :class:`sklearn.frozen.FrozenEstimator` is used as it is: its rows
-        should be others than those given.
+        names. One that says that it takes no indicator, such as LogisticRegression or
+        a pipeline that ends in it, is put into
+        :class:`sklearn.multiclass.OneVsRestClassifier`. None for two forests, a
+        network (extra ``torch``), a kernel machine and CLML. A
+        :class:`sklearn.frozen.FrozenEstimator` is used as it is: its rows should be
+        others than those given.
     losses : sequence of str, Loss or callable, default=("hamming", "lrap", "micro_f1")
         What to minimise, each in [0, 1]; see :func:`clml.losses.list_losses`.
     cv : int, splitter or iterable, default=5
@@ -127,7 +133,7 @@ class LebesgueStackingClassifier(_BaseComposition, MappedScoresClassifier):
     max_epochs : int, default=120
         Generations of the search, which takes place where a loss has no gradient, as
         functions have none. Otherwise maps ascend the losses, there are no epochs, and
-        ``population_size``, ``ties``, ``patience`` and ``max_seconds`` have no effect.
+        ``population_size``, ``ties`` and ``patience`` have no effect.
     population_size : int, default=64
         Candidates an epoch; None for 4 + ⌊3 ln n⌋, n the numbers that are evolved.
     ties : {"depth", "layer"} or None, default="depth"
@@ -146,8 +152,11 @@ class LebesgueStackingClassifier(_BaseComposition, MappedScoresClassifier):
     patience : int, default=None
         Stop after this many epochs without a larger measure of the archive.
     max_seconds : float, default=None
-        Stop after the first epoch that ends later than this, the time of the learners
-        and of "auto" not counted.
+        For the whole fit. A learner that cannot be done in time, as far as its first
+        fits tell, is left out, with a warning that names it; the first one is fitted in
+        any case, if no other is done. Epochs end with the first one that ends later
+        than this. What was begun is finished, and what follows the learners without
+        epochs, some seconds, is done in any case.
     keep_on_interrupt : bool, default=False
         Whether ``fit`` returns on Ctrl-C instead of raising. Either way, once the
         learners are fitted, a model of the epochs so far is stored.
@@ -160,12 +169,13 @@ class LebesgueStackingClassifier(_BaseComposition, MappedScoresClassifier):
         Seconds between two states; 0 for one after every fold and epoch. The last
         one, and Ctrl-C, write one in any case.
     n_jobs : int, default=None
-        Folds fitted at the same time, and threads of the search; None is 1, -1 is
-        all. The map is the same for any number.
+        Fits at the same time, of learners on folds and on all rows, and threads of the
+        search; None is 1, -1 is all. The model is the same for any number. Above 1 a
+        learner's own ``n_jobs`` has no effect on its fits.
     random_state : int, RandomState or None, default=None
         Of the folds and the search. Learners keep their own.
     verbose : int, default=0
-        1 prints a line an epoch.
+        1 prints a line for each fit of a learner, with its seconds, and one an epoch.
 
     Attributes
     ----------
@@ -173,6 +183,10 @@ class LebesgueStackingClassifier(_BaseComposition, MappedScoresClassifier):
         Fitted on all rows.
     named_estimators_ : Bunch
         The same by name.
+    leaderboard_ : Leaderboard
+        Of each learner: its losses on rows that it was not fitted on, what would be
+        added to those of all together without it (``cost_without``), and the seconds
+        that it took. It has a ``to_frame()``.
     front_ : ParetoFront
         Maps to choose from, judged on out-of-fold scores of rows that they were learnt
         without: see :class:`ParetoFront`. ``front_.theta`` is float64 and holds weights
@@ -227,6 +241,8 @@ class LebesgueStackingClassifier(_BaseComposition, MappedScoresClassifier):
     (200, 5)
     >>> clf.named_estimators_.near
     KNeighborsClassifier()
+    >>> sorted(clf.leaderboard_.names)
+    ['near', 'tree']
     >>> clf.select("lrap").predict_proba(X).shape
     (200, 5)
     """
@@ -328,7 +344,8 @@ class LebesgueStackingClassifier(_BaseComposition, MappedScoresClassifier):
         Parameters
         ----------
         X : features of n rows
-            Whatever all learners take: arrays, sparse matrices, frames, text.
+            Whatever all learners take: arrays, sparse matrices, frames, text. Missing
+            values are refused, before any fit, if one of them takes none.
         y : array-like or sparse matrix of shape (n, K), or array-like of shape (n,)
             An indicator of 0 and 1; or two classes, for the problem of one label.
         sample_weight : array-like of shape (n,), default=None
@@ -373,6 +390,11 @@ class LebesgueStackingClassifier(_BaseComposition, MappedScoresClassifier):
     def _keep_learners(self, names: list[str], fitted: list[Any]) -> None:
         self.estimators_ = fitted
         self.named_estimators_ = Bunch(**dict(zip(names, fitted, strict=True)))
+
+    def _judge_learners(self, engine: ScoreEngine, seconds: list[float]) -> None:
+        losses = [loss.name for loss in get_losses(self.losses)]
+        names = list(self.named_estimators_)
+        self.leaderboard_ = judge_learners(names, losses, engine, seconds)
 
     def _fitted_learners(self) -> list[Any]:
         return self.estimators_

@@ -25,7 +25,9 @@ class LebesgueTunedClassifier(MappedScoresClassifier):
     Parameters
     ----------
     estimator : estimator
-        With ``decision_function`` or ``predict_proba``. A
+        With ``decision_function`` or ``predict_proba``. One that says that it takes
+        no indicator, such as LogisticRegression or a pipeline that ends in it, is put
+        into :class:`sklearn.multiclass.OneVsRestClassifier`. A
         :class:`sklearn.frozen.FrozenEstimator` is used as it is: its rows should be
         others than those given.
     losses : sequence of str, Loss or callable, default=("hamming", "lrap", "micro_f1")
@@ -51,7 +53,7 @@ class LebesgueTunedClassifier(MappedScoresClassifier):
     max_epochs : int, default=120
         Generations of the search, which takes place where a loss has no gradient, as
         functions have none. Otherwise maps ascend the losses, there are no epochs, and
-        ``population_size``, ``ties``, ``patience`` and ``max_seconds`` have no effect.
+        ``population_size``, ``ties`` and ``patience`` have no effect.
     population_size : int, default=64
         Candidates an epoch; None for 4 + ⌊3 ln n⌋, n the numbers that are evolved.
     ties : {"depth", "layer"} or None, default="depth"
@@ -70,8 +72,9 @@ class LebesgueTunedClassifier(MappedScoresClassifier):
     patience : int, default=None
         Stop after this many epochs without a larger measure of the archive.
     max_seconds : float, default=None
-        Stop after the first epoch that ends later than this, the time of the learners
-        and of "auto" not counted.
+        Stop after the first epoch that ends later than this, the time of the whole fit
+        counted. The fits of the estimator are made in any case, and so is what follows
+        them without epochs.
     keep_on_interrupt : bool, default=False
         Whether ``fit`` returns on Ctrl-C instead of raising. Either way, once the
         learners are fitted, a model of the epochs so far is stored.
@@ -84,12 +87,14 @@ class LebesgueTunedClassifier(MappedScoresClassifier):
         Seconds between two states; 0 for one after every fold and epoch. The last
         one, and Ctrl-C, write one in any case.
     n_jobs : int, default=None
-        Folds fitted at the same time, and threads of the search; None is 1, -1 is
-        all. The map is the same for any number.
+        Fits at the same time, on folds and on all rows, and threads of the search;
+        None is 1, -1 is all. The model is the same for any number. Above 1 the
+        estimator's own ``n_jobs`` has no effect on its fits.
     random_state : int, RandomState or None, default=None
         Of the folds and the search. Learners keep their own.
     verbose : int, default=0
-        1 prints a line an epoch.
+        1 prints a line for each fit of the estimator, with its seconds, and one an
+        epoch.
 
     Attributes
     ----------
@@ -222,6 +227,7 @@ class LebesgueTunedClassifier(MappedScoresClassifier):
         ----------
         X : features of n rows
             Whatever the estimator takes: arrays, sparse matrices, frames, text.
+            Missing values are refused, before any fit, if it takes none.
         y : array-like or sparse matrix of shape (n, K), or array-like of shape (n,)
             An indicator of 0 and 1; or two classes, for the problem of one label.
         sample_weight : array-like of shape (n,), default=None

@@ -1,6 +1,7 @@
 """Fitted attributes of tuned and stacked learners that do not fit together."""
 
 import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -139,3 +140,42 @@ def test_text_has_no_features_to_count(tmp_path):
     model.save(tmp_path / "model")
     found = load(tmp_path / "model")
     np.testing.assert_array_equal(found.predict_proba(X), model.predict_proba(X))
+
+
+def board_of(model, **changes):
+    return {"leaderboard_": replace(model.leaderboard_, **changes)}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda m: {"leaderboard_": {}}, "leaderboard_ cannot be of dict"),
+        (lambda m: board_of(m, names=("near", "other")), "names are not those"),
+        (lambda m: board_of(m, names=["near", "bayes"]), "names are not those"),
+        (lambda m: board_of(m, names=("near", 1)), "names are not those"),
+        (lambda m: board_of(m, loss_names=("a", "b", "c")), "loss_names are not"),
+        (lambda m: board_of(m, losses=np.ones((2, 3), int)), "losses is not an array"),
+        (lambda m: board_of(m, together=np.array(["a"] * 3)), "together is not an"),
+        (lambda m: board_of(m, seconds=np.array([1, np.nan])), "is not finite"),
+        (lambda m: board_of(m, seconds=np.array([1, -1.0])), "is negative"),
+    ],
+    ids=range(9),
+)
+def test_leaderboards_that_are_none(change, message, models):
+    model = copy.copy(models["Stacking"])
+    vars(model).update(change(model))
+    with pytest.raises(ValueError, match=message):
+        check_fitted(model)
+
+
+def test_a_leaderboard_comes_back(models, tmp_path):
+    pytest.importorskip("skops")
+    model = models["Stacking"]
+    model.save(tmp_path / "model.clml")
+    found = load(tmp_path / "model.clml")
+    assert repr(found.leaderboard_) == repr(model.leaderboard_)
+    assert repr(found.select("hamming").leaderboard_) == repr(model.leaderboard_)
+    # Models of before have none.
+    old = copy.copy(model)
+    del old.leaderboard_
+    check_fitted(old)

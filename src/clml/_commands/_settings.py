@@ -187,19 +187,15 @@ def for_labels(learner: Any) -> Any:
     Linear models see standardised columns.
     """
     from sklearn.linear_model import LogisticRegression
-    from sklearn.multiclass import OneVsRestClassifier
     from sklearn.pipeline import make_pipeline
-    from sklearn.utils import get_tags
 
+    from .. import _learner_tags
     from .._scale_columns import ScaleNonIndicators
 
-    tags = get_tags(learner).classifier_tags
-    if tags is not None and not tags.multi_label:
-        scaled = isinstance(learner, LogisticRegression)
-        learner = OneVsRestClassifier(learner)
-        if scaled:
-            learner = make_pipeline(ScaleNonIndicators(), learner)
-    return learner
+    several = _learner_tags.for_labels(learner)
+    if several is not learner and isinstance(learner, LogisticRegression):
+        return make_pipeline(ScaleNonIndicators(), several)
+    return several
 
 
 def _imported_learner(name: str) -> Any:

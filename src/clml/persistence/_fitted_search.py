@@ -10,6 +10,7 @@ from sklearn.utils import Bunch
 
 from .._ensemble import Ensemble
 from .._front import ParetoFront
+from .._leaderboard import Leaderboard
 from ..encoding import FittedEncoding, FittedKernel
 from ..network import Layout, Scaling, WideLayout, WideNetwork
 from ._checks import (
@@ -186,6 +187,35 @@ def check_stacking(estimator: Any, lengths: dict[str, int]) -> None:
         "named_estimators_ are others than estimators_",
     )
     _check_map(estimator, len(learners), lengths)
+    if hasattr(estimator, "leaderboard_"):  # which models of before have not
+        _check_leaderboard(estimator, list(named))
+
+
+def _check_leaderboard(estimator: Any, names: list[str]) -> None:
+    """Check the table of a stack's learners."""
+    board = find_a(Leaderboard, estimator, "leaderboard_")
+    require(
+        isinstance(board.names, tuple)
+        and all(type(name) is str for name in board.names)
+        and sorted(board.names) == sorted(names),
+        "leaderboard_.names are not those of the learners",
+    )
+    require(
+        board.loss_names == estimator.front_.loss_names,
+        "leaderboard_.loss_names are not those of front_",
+    )
+    lengths = {"M": len(names), "o": len(board.loss_names)}
+    shapes: dict[str, tuple[str | int, ...]] = {
+        "losses": ("M", "o"),
+        "together": ("o",),
+        "cost_without": ("M", "o"),
+        "seconds": ("M",),
+    }
+    for name, shape in shapes.items():
+        path = f"leaderboard_.{name}"
+        check_array(path, find(board, name), "f", shape, lengths)
+    check_finite("leaderboard_.seconds", board.seconds)
+    require(bool((board.seconds >= 0).all()), "leaderboard_.seconds is negative")
 
 
 def _check_learner(path: str, learner: Any, lengths: dict[str, int]) -> None:

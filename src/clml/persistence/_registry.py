@@ -30,6 +30,7 @@ DATACLASSES: Mapping[str, str] = {
     "FittedEncoding": "clml.encoding._fitted",
     "FittedKernel": "clml.encoding._landmark_kernel",
     "Layout": "clml.network._layout",
+    "Leaderboard": "clml._leaderboard",
     "MLPNetwork": "clml.baselines._mlp",
     "ParetoFront": "clml._front",
     "Scaling": "clml.network._scaling",
