@@ -28,22 +28,33 @@ def model_of(
     classifier: Any, dtype: str, opset: int, metadata: Mapping[str, str]
 ) -> Any:
     """Return the ModelProto of a fitted classifier."""
-    layout, kind = classifier.layout_, DTYPES[dtype]
+    layout = classifier.layout_
     graph = Graph()
-    rows, size = _add_scaling(graph, classifier.scaling_, kind)
-    thetas = np.atleast_2d(classifier.theta_)
-    _add_networks(
-        graph, rows, size, thetas, layout, float(classifier.temperature_), kind
-    )
+    add_classifier(graph, classifier, DTYPES[dtype])
+    n_networks = len(np.atleast_2d(classifier.theta_))
     return finished_model(
         graph,
         n_features=layout.n_features,
         n_labels=layout.n_labels,
-        n_networks=len(thetas),
+        text=f"CLMLClassifier: {n_networks} networks, {layout.n_labels} labels.",
         two_classes=not isinstance(classifier.classes_, list),
         dtype=dtype,
         opset=opset,
         metadata=metadata,
+    )
+
+
+def add_classifier(graph: Graph, classifier: Any, kind: type[np.floating]) -> str:
+    """Add everything from the features to the logits; return the name of these."""
+    rows, size = _add_scaling(graph, classifier.scaling_, kind)
+    return _add_networks(
+        graph,
+        rows,
+        size,
+        np.atleast_2d(classifier.theta_),
+        classifier.layout_,
+        float(classifier.temperature_),
+        kind,
     )
 
 

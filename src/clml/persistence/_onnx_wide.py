@@ -55,7 +55,7 @@ def model_of_ensemble(
         graph,
         n_features=ensemble.encodings[0].n_inputs,
         n_labels=ensemble.n_labels,
-        n_networks=len(networks),
+        text=f"CLMLClassifier: {len(networks)} networks, {ensemble.n_labels} labels.",
         two_classes=two_classes,
         dtype=dtype,
         opset=opset,
