@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.feature_selection import SelectorMixin
 from sklearn.impute import SimpleImputer
 from sklearn.kernel_approximation import Nystroem
 from sklearn.preprocessing import (
+    FunctionTransformer,
     MaxAbsScaler,
     MinMaxScaler,
     RobustScaler,
@@ -21,6 +21,7 @@ from sklearn.utils import get_tags
 
 from .._kernel_features import GaussianKernelFeatures
 from .._scale_columns import ScaleNonIndicators
+from ._onnx_kernels import add_nystroem
 from ._onnx_parts import NotExportableError, PartsGraph
 from ._onnx_sklearn import add_transformer, is_known_transformer
 
@@ -39,6 +40,8 @@ def columns_of(transformer: Any) -> Adder | None:
     kind = type(transformer)
     if transformer is None or transformer == "passthrough":
         return None
+    if kind is FunctionTransformer and transformer.func is None:
+        return None
     if kind in _SCALERS:
         shift, scale, missing = _SCALERS[kind](transformer)
         return lambda graph, rows: _scaled(
@@ -49,9 +52,9 @@ def columns_of(transformer: Any) -> Adder | None:
     if isinstance(transformer, SelectorMixin) and kind.__module__.startswith("sklearn"):
         return lambda graph, rows: _selected(graph, transformer, rows)
     if kind is GaussianKernelFeatures:
-        return lambda graph, rows: _kernel(graph, transformer.kernel_, rows)
+        return lambda graph, rows: add_nystroem(graph, transformer.kernel_, rows)
     if kind is Nystroem and transformer.kernel == "rbf":
-        return lambda graph, rows: _kernel(graph, transformer, rows)
+        return lambda graph, rows: add_nystroem(graph, transformer, rows)
     if kind is SimpleImputer and _fills_plainly(transformer):
         return lambda graph, rows: _filled(graph, transformer, rows)
     if is_known_transformer(transformer):
@@ -113,24 +116,6 @@ def _selected(graph: PartsGraph, selector: Any, rows: str) -> str:
     rows = graph.finite(rows, selector.n_features_in_, missing=missing)
     kept = graph.table(selector.get_support(indices=True), np.int64)
     return graph.node("Gather", rows, kept, axis=1)
-
-
-def _kernel(graph: PartsGraph, nystroem: Any, rows: str) -> str:
-    """Add features of exp(−γ‖x − x'‖²), from the products of rows with landmarks."""
-    n_columns = nystroem.n_features_in_
-    rows = graph.finite(rows, n_columns)
-    found = nystroem.components_
-    landmarks = np.asarray(found.toarray() if sp.issparse(found) else found, np.float64)
-    gamma = 1 / n_columns if nystroem.gamma is None else float(nystroem.gamma)
-    ones = graph.table(np.ones((n_columns, 1)))
-    own = graph.node("MatMul", graph.node("Mul", rows, rows), ones)
-    others = graph.table(np.square(landmarks).sum(axis=1)[None])
-    products = graph.node("MatMul", rows, graph.table(-2 * landmarks.T))
-    distances = graph.node("Add", graph.node("Add", own, others), products)
-    distances = graph.node("Relu", distances)
-    near = graph.node("Mul", distances, graph.number(-gamma, np.float64))
-    projection = graph.table(nystroem.normalization_.T)
-    return graph.node("MatMul", graph.node("Exp", near), projection)
 
 
 def _fills_plainly(imputer: Any) -> bool:

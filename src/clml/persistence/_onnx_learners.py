@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import Pipeline
+from sklearn.svm import SVC, NuSVC
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 from sklearn.utils.validation import check_is_fitted
 
 from .._scores import LEAST_PROBABILITY
 from ._onnx import check_classifier
 from ._onnx_columns import columns_of
-from ._onnx_forest import add_forest
+from ._onnx_forest import (
+    add_boosted,
+    add_forest,
+    add_histogram_boosted,
+    check_boosted,
+)
+from ._onnx_kernels import add_machine, check_machine
 from ._onnx_labels import Adder, chain_of, labels_of, with_certain_labels
 from ._onnx_linear import add_linear, is_linear, weights_of
 from ._onnx_map import map_of
@@ -33,6 +46,15 @@ _TREES = (
     ExtraTreesClassifier,
     RandomForestClassifier,
 )
+# Decisions of two classes, as their module adds them, and what it refuses.
+_DECIDING: dict[type, tuple[Callable[..., str], Callable[[Any], None]]] = {
+    GradientBoostingClassifier: (add_boosted, check_boosted),
+    HistGradientBoostingClassifier: (add_histogram_boosted, check_boosted),
+    NuSVC: (add_machine, check_machine),
+    SVC: (add_machine, check_machine),
+}
+# Their probabilities are the logistic function of decisions.
+_BOOSTED = (GradientBoostingClassifier, HistGradientBoostingClassifier)
 _MAPPED = ("LebesgueStackingClassifier", "LebesgueTunedClassifier")
 
 
@@ -81,7 +103,7 @@ def _answers_of(learner: Any, n_labels: int, method: str) -> Adder:
         return labels_of(learner.estimators_, method, _answers_of)
     if type(learner) is ClassifierChain:
         return chain_of(learner, method, _answers_of)
-    if is_registered(ESTIMATORS, type(learner)):
+    if type(learner).__module__.startswith("clml."):
         return _own(learner, method)
     return _simple(learner, n_labels, method)
 
@@ -111,6 +133,8 @@ def _own(learner: Any, method: str) -> Adder:
 
 
 def _own_logits(learner: Any) -> Adder:
+    if not is_registered(ESTIMATORS, type(learner)):
+        raise _unknown(learner)
     name = type(learner).__name__
     if name in _MAPPED:
         return map_of(learner, logits_of)
@@ -127,18 +151,30 @@ def _own_logits(learner: Any) -> Adder:
 
 def _simple(learner: Any, n_labels: int, method: str) -> Adder:
     """Return what adds a classifier of scikit-learn that holds no other."""
+    decides = method == "decision_function"
     if type(learner) in _TREES and method == "predict_proba":
         return lambda graph, rows: add_forest(graph, learner, rows)
     if is_linear(learner, method):
         matrix, bias = weights_of(learner)
         return lambda graph, rows: add_linear(graph, rows, matrix, bias, method)
+    if type(learner) in _DECIDING and (decides or type(learner) in _BOOSTED):
+        return _decider(learner, method)
     if type(learner) is MLPClassifier and method == "predict_proba":
         return lambda graph, rows: add_perceptron(graph, learner, rows)
-    decides = method == "decision_function"
     if is_known_classifier(learner, decides):
         _refuse_constant_labels(learner)
         return lambda graph, rows: add_classifier_scores(graph, learner, rows, decides)
     raise _unknown(learner)
+
+
+def _decider(learner: Any, method: str) -> Adder:
+    add_decisions, check = _DECIDING[type(learner)]
+    check(learner)
+    if method == "decision_function":
+        return lambda graph, rows: add_decisions(graph, learner, rows)
+    return lambda graph, rows: graph.node(
+        "Sigmoid", add_decisions(graph, learner, rows)
+    )
 
 
 def _refuse_constant_labels(learner: Any) -> None:

@@ -84,8 +84,8 @@ class PartsGraph(Graph):
 
     def nan_where_refused(self, scores: str) -> str:
         """Add scores (N, K), NaN in rows that any learner refuses."""
-        nan = self.number(np.nan, np.float64)
         for refused in self._refused:
+            nan = self.number(np.nan, np.float64)
             scores = self.node("Where", refused, nan, scores)
         return scores
 

@@ -16,7 +16,6 @@ from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.ensemble import (
     AdaBoostClassifier,
     BaggingClassifier,
-    GradientBoostingClassifier,
 )
 from sklearn.naive_bayes import BernoulliNB, GaussianNB
 from sklearn.neighbors import KNeighborsClassifier, RadiusNeighborsClassifier
@@ -26,7 +25,6 @@ from sklearn.preprocessing import (
     PowerTransformer,
     QuantileTransformer,
 )
-from sklearn.svm import SVC, NuSVC
 from sklearn.utils import get_tags
 
 from ._onnx_model import LEARNERS_DOMAIN, LEARNERS_OPSET
@@ -56,11 +54,8 @@ _CLASSIFIERS: dict[type, _Kind] = {
     BernoulliNB: _Kind(np.float32),
     CalibratedClassifierCV: _Kind(np.float32),
     GaussianNB: _Kind(np.float64),
-    GradientBoostingClassifier: _Kind(np.float32, decides=True),
     KNeighborsClassifier: _Kind(np.float64),
-    NuSVC: _Kind(np.float32, decides=True),
     RadiusNeighborsClassifier: _Kind(np.float64),
-    SVC: _Kind(np.float32, decides=True),
 }
 
 
@@ -104,7 +99,12 @@ def is_known_classifier(learner: Any, decides: bool) -> bool:
 def add_transformer(graph: PartsGraph, transformer: Any, rows: str) -> str:
     """Add what a fitted transformer makes of rows (N, D)."""
     (columns,) = _add(graph, transformer, rows, _TRANSFORMERS[type(transformer)], {})
-    return graph.cast(columns, np.float64)
+    return _without_last(graph, graph.cast(columns, np.float64))
+
+
+def _without_last(graph: PartsGraph, rows: str) -> str:
+    ends = [graph.table([end], np.int64) for end in (0, -1, 0)]
+    return graph.node("Slice", rows, *ends)
 
 
 def add_classifier_scores(
@@ -123,8 +123,10 @@ def add_classifier_scores(
     # (N, 2), or of each label below each other.
     last = graph.node("Gather", scores, graph.table(1, np.int64), axis=-1)
     if isinstance(learner.classes_, list):
-        return graph.node("Transpose", last, perm=[1, 0])
-    return graph.node("Reshape", last, graph.table([-1, 1], np.int64))
+        last = graph.node("Transpose", last, perm=[1, 0])
+    else:
+        last = graph.node("Unsqueeze", last, graph.table([1], np.int64))
+    return _without_last(graph, last)
 
 
 def _add(
@@ -138,6 +140,9 @@ def _add(
     n_columns = model.n_features_in_
     missing = bool(get_tags(model).input_tags.allow_nan)
     given = graph.finite(rows, n_columns, dtype, missing=missing)
+    # Not all of its nodes bear that there are no rows: there is always one more.
+    spare = graph.table(np.zeros((1, n_columns)), dtype)
+    given = graph.node("Concat", given, spare, axis=0)
     proto = _converted(model, n_columns, dtype, options, graph.opset)
     if unknown := {i.domain for i in proto.opset_import} - {"", LEARNERS_DOMAIN}:
         raise NotExportableError(f"it needs operators of {sorted(unknown)}")
