@@ -31,7 +31,7 @@ def labels_of(models: Sequence[Any], method: str, find: Finder) -> Adder:
     method : {"decision_function", "predict_proba"}
     find : callable
     """
-    constants = [_constant_of(model) for model in models]
+    constants = [constant_of(model) for model in models]
     varying = [m for m, c in zip(models, constants, strict=True) if c is None]
     if varying and all(is_linear(model, method) for model in varying):
         return _linear_labels(models, constants, method)
@@ -55,7 +55,7 @@ def _method_of(model: Any, method: str) -> str:
     return method if hasattr(model, method) else "predict_proba"
 
 
-def _constant_of(model: Any) -> float | None:
+def constant_of(model: Any) -> float | None:
     """Return what a model of one class answers, None if there are two."""
     known = getattr(model, "y_", None)
     if not hasattr(model, "classes_") and known is not None:
@@ -128,7 +128,7 @@ def with_certain_labels(learner: Any, add: Adder) -> Adder:
         learner = learner.steps[-1][1]
     if not isinstance(learner, OneVsRestClassifier):
         return add
-    constants = [_constant_of(model) for model in learner.estimators_]
+    constants = [constant_of(model) for model in learner.estimators_]
     signs = [0.0 if c is None else 2.0 * c - 1.0 for c in constants]
     if not any(signs):
         return add

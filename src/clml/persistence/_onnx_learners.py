@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import (
+    BaggingClassifier,
     ExtraTreesClassifier,
     GradientBoostingClassifier,
     HistGradientBoostingClassifier,
@@ -24,6 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._scores import LEAST_PROBABILITY
 from ._onnx import check_classifier
+from ._onnx_averages import bagging_of, calibrated_of
 from ._onnx_columns import columns_of
 from ._onnx_forest import (
     add_boosted,
@@ -103,6 +106,10 @@ def _answers_of(learner: Any, n_labels: int, method: str) -> Adder:
         return labels_of(learner.estimators_, method, _answers_of)
     if type(learner) is ClassifierChain:
         return chain_of(learner, method, _answers_of)
+    if type(learner) is BaggingClassifier:
+        return bagging_of(learner, method, _answers_of)
+    if type(learner) is CalibratedClassifierCV and method == "predict_proba":
+        return calibrated_of(learner, _answers_of)
     if type(learner).__module__.startswith("clml."):
         return _own(learner, method)
     return _simple(learner, n_labels, method)

@@ -11,20 +11,17 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.calibration import CalibratedClassifierCV
 from sklearn.decomposition import PCA, TruncatedSVD
-from sklearn.ensemble import (
-    AdaBoostClassifier,
-    BaggingClassifier,
-)
+from sklearn.ensemble import AdaBoostClassifier
 from sklearn.naive_bayes import BernoulliNB, GaussianNB
-from sklearn.neighbors import KNeighborsClassifier, RadiusNeighborsClassifier
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import (
     Normalizer,
     PolynomialFeatures,
     PowerTransformer,
     QuantileTransformer,
 )
+from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import get_tags
 
 from ._onnx_model import LEARNERS_DOMAIN, LEARNERS_OPSET
@@ -50,12 +47,16 @@ class _Kind(NamedTuple):
 
 _CLASSIFIERS: dict[type, _Kind] = {
     AdaBoostClassifier: _Kind(np.float32, decides=True),
-    BaggingClassifier: _Kind(np.float32),
     BernoulliNB: _Kind(np.float32),
-    CalibratedClassifierCV: _Kind(np.float32),
     GaussianNB: _Kind(np.float64),
     KNeighborsClassifier: _Kind(np.float64),
-    RadiusNeighborsClassifier: _Kind(np.float64),
+}
+
+
+# Settings that are written as they predict: at no distance other weights are infinite.
+_SETTINGS: dict[str, tuple[Any, ...]] = {
+    "weights": ("uniform",),
+    "effective_metric_": ("euclidean", "manhattan"),
 }
 
 
@@ -86,14 +87,26 @@ def is_known_classifier(learner: Any, decides: bool) -> bool:
         Whether its ``decision_function`` is asked for, else ``predict_proba``.
     """
     kind = _CLASSIFIERS.get(type(learner))
-    if kind is None or (decides and not kind.decides):
+    if kind is None or kind.decides != decides:
         return False
-    weighs = getattr(learner, "weights", "uniform")
-    if weighs != "uniform":
-        raise NotExportableError(
-            f"neighbours are written with weights='uniform' alone, got {weighs!r}"
-        )
+    if type(learner) is AdaBoostClassifier:
+        _check_trees(learner)
+    for name, allowed in _SETTINGS.items():
+        found = getattr(learner, name, allowed[0])
+        if found not in allowed:
+            raise NotExportableError(
+                f"{type(learner).__name__} needs {name} to be one of {allowed}, "
+                f"got {found!r}"
+            )
     return bool(import_skl2onnx())
+
+
+def _check_trees(boosted: Any) -> None:
+    """Refuse what boosts anything but trees."""
+    kinds = {type(model) for model in boosted.estimators_}
+    if kinds - {DecisionTreeClassifier}:
+        names = sorted(kind.__name__ for kind in kinds)
+        raise NotExportableError(f"it must boost DecisionTreeClassifier, got {names}")
 
 
 def add_transformer(graph: PartsGraph, transformer: Any, rows: str) -> str:
