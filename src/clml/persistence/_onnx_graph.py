@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ..network import Layout, Scaling
 from ..network._kernels import TINY
 from ..network._range import LARGEST
-from ._onnx_model import DTYPES, Graph, finished_model
+from ._onnx_model import DTYPES, Graph, finished_model, networks_text
 
 
 def model_of(
@@ -31,12 +31,11 @@ def model_of(
     layout = classifier.layout_
     graph = Graph()
     add_classifier(graph, classifier, DTYPES[dtype])
-    n_networks = len(np.atleast_2d(classifier.theta_))
     return finished_model(
         graph,
         n_features=layout.n_features,
         n_labels=layout.n_labels,
-        text=f"CLMLClassifier: {n_networks} networks, {layout.n_labels} labels.",
+        text=networks_text(len(np.atleast_2d(classifier.theta_)), layout.n_labels),
         two_classes=not isinstance(classifier.classes_, list),
         dtype=dtype,
         opset=opset,

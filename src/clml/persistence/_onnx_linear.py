@@ -13,6 +13,8 @@ from sklearn.linear_model._base import LinearClassifierMixin
 
 from ._onnx_parts import PartsGraph
 
+_LOGISTIC = (LinearDiscriminantAnalysis, LogisticRegression, LogisticRegressionCV)
+
 
 def is_linear(model: Any, method: str) -> bool:
     """Return whether a fitted classifier's answer is that of its ``coef_``.
@@ -21,14 +23,14 @@ def is_linear(model: Any, method: str) -> bool:
     ----------
     model : fitted estimator
     method : {"decision_function", "predict_proba"}
-        Probabilities are those of logistic regressions only: the logistic function of
+        Probabilities are those of classes where they are the logistic function of
         decisions.
     """
     kind = type(model)
     if method == "predict_proba":
         # Before scikit-learn 1.8 it was asked for otherwise, and computed otherwise.
         plain = getattr(model, "multi_class", None) != "multinomial"
-        return kind in (LogisticRegression, LogisticRegressionCV) and plain
+        return kind in _LOGISTIC and plain
     if not kind.__module__.startswith("sklearn."):
         return False
     decide = getattr(kind, "decision_function", None)

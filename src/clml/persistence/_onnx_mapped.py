@@ -94,7 +94,7 @@ def export_mapped(
         graph,
         n_features=classifier.n_features_in_,
         n_labels=classifier.n_labels_,
-        text=f"{type(classifier).__name__}: {classifier.n_labels_} labels.",
+        text=f"{type(classifier).__name__}: {classifier.n_labels_} label(s).",
         two_classes=not isinstance(classifier.classes_, list),
         dtype=dtype,
         opset=opset,

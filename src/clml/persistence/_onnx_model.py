@@ -95,6 +95,11 @@ class Graph:
         return self.node("Cast", name, output=output, to=to)
 
 
+def networks_text(n_networks: int, n_labels: int) -> str:
+    """Return what a graph of a CLMLClassifier says that it is."""
+    return f"CLMLClassifier: {n_networks} network(s), {n_labels} label(s)."
+
+
 def finished_model(
     graph: Graph,
     *,

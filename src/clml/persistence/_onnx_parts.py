@@ -111,30 +111,55 @@ class PartsGraph(Graph):
             What the inputs of that graph are in this one.
         """
         self._n_parts += 1
-        prefix = f"part_{self._n_parts}_"
+        parts = _Renamed(f"part_{self._n_parts}", {"": "", **inputs})
         nodes, constants = list(nodes), list(constants)
-        names = {"": "", **inputs}
         for constant in constants:
-            names[constant.name] = prefix + constant.name
-            constant.name = names[constant.name]
-        for node in nodes:
-            names |= {output: prefix + output for output in node.output if output}
-        for node in nodes:
-            node.name = prefix + node.name
-            _rename(node, names)
+            constant.name = parts.new(constant.name)
+        parts.rename(nodes)
         self.nodes += nodes
         self.constants += constants
-        return names
+        return parts.names
 
 
-def _rename(node: Any, names: Mapping[str, str]) -> None:
-    """Give a node's inputs and outputs their new names, in what it repeats, too."""
-    node.input[:] = [names.get(name, name) for name in node.input]
-    node.output[:] = [names.get(name, name) for name in node.output]
-    for attribute in node.attribute:
-        for body in (*attribute.graphs, *([attribute.g] if attribute.g.node else [])):
-            own = {value.name for value in (*body.input, *body.initializer)}
-            own |= {name for inner in body.node for name in inner.output}
-            outer = {old: new for old, new in names.items() if old not in own}
-            for inner in body.node:
-                _rename(inner, outer)
+class _Renamed:
+    """The names of a part, by number: what others made of them may change each time.
+
+    Parameters
+    ----------
+    prefix : str
+    names : dict of str to str
+        Those that are known before.
+    """
+
+    def __init__(self, prefix: str, names: dict[str, str]) -> None:
+        self.prefix, self.names = prefix, names
+
+    def new(self, name: str) -> str:
+        """Return what something is called from now on."""
+        if name not in self.names:
+            self.names[name] = f"{self.prefix}_{len(self.names)}"
+        return self.names[name]
+
+    def rename(self, nodes: Iterable[Any]) -> None:
+        """Give nodes, and what they give, their new names; they come in order."""
+        for node in nodes:
+            node.input[:] = [self.names[name] for name in node.input]
+            node.output[:] = [self.new(name) for name in node.output]
+            node.name = node.output[0]
+            for attribute in node.attribute:
+                if attribute.HasField("g"):
+                    self._rename_body(attribute.g, node.name)
+
+    def _rename_body(self, body: Any, prefix: str) -> None:
+        """Rename what a node repeats, which also sees the names around it."""
+        # Its own names may be those of something outside.
+        own = {value.name for value in (*body.input, *body.initializer)}
+        own |= {name for node in body.node for name in node.output if name}
+        seen = {old: new for old, new in self.names.items() if old not in own}
+        inner = _Renamed(f"{prefix}_body", seen)
+        for value in (*body.input, *body.initializer):
+            value.name = inner.new(value.name)
+        inner.rename(body.node)
+        for value in body.output:
+            value.name = inner.names[value.name]
+        body.name = f"{prefix}_body"
