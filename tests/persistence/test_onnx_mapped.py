@@ -13,6 +13,7 @@ from scipy.special import expit
 from short_maps import shorten_maps
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.dummy import DummyClassifier
@@ -230,6 +231,18 @@ NATIVE_STEPS = [
     "passthrough",
     GaussianKernelFeatures(20, random_state=0),
     Nystroem(n_components=20, random_state=0),
+    FrozenEstimator(StandardScaler().fit(np.eye(8))),
+    make_pipeline(StandardScaler(), "passthrough", MinMaxScaler()),
+    ColumnTransformer(
+        [
+            ("wide", StandardScaler(), [5, 1]),
+            ("none", StandardScaler(), []),
+            ("gone", "drop", [0]),
+            ("plain", "passthrough", slice(2, 4)),
+        ],
+        remainder=MinMaxScaler(),
+        transformer_weights={"wide": 0.5},
+    ),
 ]
 CONVERTED_STEPS = [
     Normalizer(),
@@ -491,7 +504,12 @@ def test_data_frames(small_data, path):
     forest = RandomForestClassifier(5, random_state=0)
     clml_ = CLMLClassifier(n_members=2, max_epochs=2, random_state=0)
     scaled = make_pipeline(ScaleNonIndicators(), RidgeClassifier())
-    clf = stacked(forest, clml_, scaled).fit(X, Y)
+    names = X.columns
+    parts = make_column_transformer(
+        (StandardScaler(), [names[4], names[2]]), remainder="passthrough"
+    )
+    by_name = make_pipeline(parts, RidgeClassifier())
+    clf = stacked(forest, clml_, scaled, by_name).fit(X, Y)
     assert_same(clf, X, path, 1e-5)
     found = opened(path).get_modelmeta().custom_metadata_map
     assert json.loads(found["feature_names"]) == X.columns.tolist()

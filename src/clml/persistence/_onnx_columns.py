@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.compose import ColumnTransformer
 from sklearn.feature_selection import SelectorMixin
+from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.kernel_approximation import Nystroem
+from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
     MaxAbsScaler,
@@ -40,6 +43,12 @@ def columns_of(transformer: Any) -> Adder | None:
     kind = type(transformer)
     if transformer is None or transformer == "passthrough":
         return None
+    if kind is FrozenEstimator:
+        return columns_of(transformer.estimator)
+    if kind is Pipeline:
+        return steps_of([step for _, step in transformer.steps])
+    if kind is ColumnTransformer:
+        return _beside_each_other(transformer)
     if kind is FunctionTransformer and transformer.func is None:
         return None
     if kind in _SCALERS:
@@ -60,6 +69,51 @@ def columns_of(transformer: Any) -> Adder | None:
     if is_known_transformer(transformer):
         return lambda graph, rows: add_transformer(graph, transformer, rows)
     raise NotExportableError(f"its step {transformer!r} has no ONNX graph here")
+
+
+def steps_of(transformers: Sequence[Any]) -> Adder | None:
+    """Return what adds fitted transformers, one after another; None if that is nothing.
+
+    Raises
+    ------
+    NotExportableError
+        If one of them has no graph.
+    """
+    found = [columns_of(transformer) for transformer in transformers]
+    steps = [step for step in found if step is not None]
+    if not steps:
+        return None
+
+    def add(graph: PartsGraph, rows: str) -> str:
+        for step in steps:
+            rows = step(graph, rows)
+        return rows
+
+    return add
+
+
+def _beside_each_other(union: Any) -> Adder:
+    """Return what adds the parts of a fitted ColumnTransformer."""
+    places = union._transformer_to_input_indices
+    weights = union.transformer_weights or {}
+    parts = [
+        (columns_of(transformer), places[name], float(weights.get(name, 1.0)))
+        for name, transformer, _ in union.transformers_
+        if transformer != "drop" and len(places[name])
+    ]
+
+    def add(graph: PartsGraph, rows: str) -> str:
+        found = []
+        for step, columns, weight in parts:
+            own = graph.table(columns, np.int64)
+            part = graph.node("Gather", rows, own, axis=1)
+            part = part if step is None else step(graph, part)
+            if weight != 1.0:
+                part = graph.node("Mul", part, graph.number(weight, np.float64))
+            found.append(part)
+        return graph.node("Concat", *found, axis=1)
+
+    return add
 
 
 _Scaling = tuple[NDArray[np.float64] | None, NDArray[np.float64] | None, bool]

@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._scores import LEAST_PROBABILITY
 from ._onnx import check_classifier
 from ._onnx_averages import bagging_of, calibrated_of
-from ._onnx_columns import columns_of
+from ._onnx_columns import steps_of
 from ._onnx_forest import (
     add_boosted,
     add_forest,
@@ -120,15 +120,11 @@ def _is_of_sklearn(learner: Any) -> bool:
 
 
 def _pipeline(pipeline: Pipeline, n_labels: int, method: str) -> Adder:
-    steps = [columns_of(step) for _, step in pipeline.steps[:-1]]
+    steps = steps_of([step for _, step in pipeline.steps[:-1]])
     last = _answers_of(pipeline.steps[-1][1], n_labels, method)
-
-    def add(graph: PartsGraph, rows: str) -> str:
-        for step in steps:
-            rows = rows if step is None else step(graph, rows)
-        return last(graph, rows)
-
-    return add
+    if steps is None:
+        return last
+    return lambda graph, rows: last(graph, steps(graph, rows))
 
 
 def _own(learner: Any, method: str) -> Adder:
