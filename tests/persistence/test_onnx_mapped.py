@@ -592,6 +592,20 @@ def test_file(opset, default_stack, path):
     }
 
 
+def test_nothing_is_written_that_is_not_read(small_data, path):
+    pytest.importorskip("skl2onnx")
+    clf = tuned(make_pipeline(PCA(3), KNeighborsClassifier())).fit(*small_data)
+    clf.to_onnx(path)
+    graph = onnx.load(path).graph
+    read = {name for node in graph.node for name in node.input}
+    read |= {output.name for output in graph.output}
+    for node in graph.node:
+        for attribute in node.attribute:
+            read |= {name for inner in attribute.g.node for name in inner.input}
+    assert all(read.intersection(node.output) for node in graph.node)
+    assert {constant.name for constant in graph.initializer} <= read
+
+
 def test_same_model_same_bytes(default_stack, tmp_path):
     pytest.importorskip("skops")
     paths = [tmp_path / "a.onnx", tmp_path / "b.onnx"]

@@ -89,6 +89,7 @@ def export_mapped(
         text = str(error)
         raise TypeError(f"{text[0].upper()}{text[1:]}.") from error
     graph.cast(graph.nan_where_refused(scores), graph.kind, output="logits")
+    graph.keep_what_gives("logits")
     _check_size(graph)
     model = finished_model(
         graph,

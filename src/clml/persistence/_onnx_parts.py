@@ -7,7 +7,7 @@ hold.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -119,6 +119,27 @@ class PartsGraph(Graph):
         self.nodes += nodes
         self.constants += constants
         return parts.names
+
+    def keep_what_gives(self, output: str) -> None:
+        """Drop nodes and constants that an output does not depend on.
+
+        Parts have outputs, such as decisions, that nobody here asks for.
+        """
+        needed, kept = {output}, []
+        for node in reversed(self.nodes):
+            if needed.intersection(node.output):
+                needed |= set(_read_by(node))
+                kept.append(node)
+        self.nodes[:] = reversed(kept)
+        self.constants[:] = [one for one in self.constants if one.name in needed]
+
+
+def _read_by(node: Any) -> Iterator[str]:
+    """Yield what a node reads, and what is read by what it repeats."""
+    yield from node.input
+    for attribute in node.attribute:
+        for inner in attribute.g.node:
+            yield from _read_by(inner)
 
 
 class _Renamed:
