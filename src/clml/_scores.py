@@ -13,7 +13,8 @@ from sklearn.utils import _safe_indexing
 
 from ._names import label_names_of, match_names, shown
 
-_LEAST_PROBABILITY = 0.5 / 300
+#: What counts as the smallest probability: half a vote of 300.
+LEAST_PROBABILITY = 0.5 / 300
 
 
 def label_scores(estimator: Any, X: Any, n_labels: int) -> NDArray[np.float64]:
@@ -78,7 +79,7 @@ def label_logits(estimator: Any, X: Any, n_labels: int) -> NDArray[np.float64]:
     scores, are_probabilities = _answers(estimator, X, n_labels)
     if not are_probabilities:
         return scores
-    return logit(np.clip(scores, _LEAST_PROBABILITY, 1.0 - _LEAST_PROBABILITY))
+    return logit(np.clip(scores, LEAST_PROBABILITY, 1.0 - LEAST_PROBABILITY))
 
 
 def check_same_labels(
@@ -205,7 +206,7 @@ def _with_constant_labels(
         estimator = estimator.steps[-1][1]
     if not isinstance(estimator, OneVsRestClassifier):
         return scores
-    certain = max(np.abs(scores).max(initial=0.0), logit(1.0 - _LEAST_PROBABILITY))
+    certain = max(np.abs(scores).max(initial=0.0), logit(1.0 - LEAST_PROBABILITY))
     scores = scores.copy()
     for k, model in enumerate(estimator.estimators_[: scores.shape[1]]):
         if isinstance(model, _ConstantPredictor):

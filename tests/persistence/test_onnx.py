@@ -24,8 +24,9 @@ from clml import CLMLClassifier, LebesgueTunedClassifier, ParetoFront
 from clml.baselines._naive_bayes import GaussianNBRelevance
 from clml.network import Layout, Scaling
 from clml.persistence import _onnx, load, save
-from clml.persistence._onnx import OPSETS, export_onnx
+from clml.persistence._onnx import export_onnx
 from clml.persistence._onnx_graph import model_of
+from clml.persistence._onnx_model import OPSETS
 
 QUICK = {"embedding_dim": 4, "max_epochs": 2, "random_state": 0}
 # What single and double precision must keep, of probabilities and decisions.
@@ -428,7 +429,7 @@ def test_what_is_not_exported(classifier, options, error, message, path):
 def test_model_that_one_file_cannot_hold(monkeypatch, path):
     clf = random_classifier()
     # Three members of 140 weights, and names.
-    monkeypatch.setattr(_onnx, "_LARGEST_FILE", 3 * 140 * 4 + 200)
+    monkeypatch.setattr(_onnx, "LARGEST_FILE", 3 * 140 * 4 + 200)
     export_onnx(clf, path)
     with pytest.raises(ValueError, match=r"420 weights, .* bytes as float64"):
         export_onnx(clf, path, dtype="float64")

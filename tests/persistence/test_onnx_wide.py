@@ -18,9 +18,8 @@ from clml._ensemble import Ensemble
 from clml.encoding import Bins, GaussianKernel, Quantiles, Robust, Standardized
 from clml.encoding._kinds import Code
 from clml.network import WideNetwork
-from clml.persistence._onnx import OPSETS
 from clml.persistence._onnx_encoding import EncodingNodes
-from clml.persistence._onnx_model import Graph
+from clml.persistence._onnx_model import OPSETS, Graph
 from clml.persistence._onnx_wide import bytes_of_ensemble, model_of_ensemble
 
 CLOSE = {"float32": 1e-5, "float64": 1e-9}

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
-from .._scores import _LEAST_PROBABILITY, _answers
+from .._scores import LEAST_PROBABILITY, _answers
 from .._version import __version__
 from ..datasets import iterative_train_test_split
 from ..datasets._npz import arrays_digest
@@ -127,7 +127,7 @@ def judge(
         # Logits are for what has no upper bound: as scores, clipped ones would tie.
         logits = given
         if are_probabilities:
-            least = _LEAST_PROBABILITY
+            least = LEAST_PROBABILITY
             logits = logit(np.clip(given, least, 1.0 - least))
         found |= dict(zip(tracked, loss_values(Y, logits, tracked), strict=True))
     for name in losses:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,15 +13,9 @@ from .._atomic import atomic_file, check_place
 from .._paths import PathLike
 from ..network import WideLayout
 from ._onnx_graph import model_of
-from ._onnx_model import DTYPES
+from ._onnx_model import LARGEST_FILE, check_options, metadata_of
 from ._onnx_wide import bytes_of_ensemble, model_of_ensemble
 from ._registry import ESTIMATORS, find_class
-
-# Reductions take their axes as an input from the first on; the last is the newest that
-# the oldest supported runtime reads.
-OPSETS = range(18, 22)
-# What one protobuf message may hold, less room for the nodes.
-_LARGEST_FILE = 2**31 - 2**20
 
 
 def export_onnx(
@@ -94,11 +87,11 @@ def export_onnx(
     >>> bool(np.allclose(probabilities, clf.predict_proba(X), atol=1e-5))
     True
     """
-    _check_options(dtype, opset)
-    _check_classifier(classifier)
+    check_options(dtype, opset)
+    check_classifier(classifier)
     target = Path(path)
     check_place(target)
-    metadata = _metadata(classifier)
+    metadata = metadata_of(classifier)
     _check_size(classifier, dtype, metadata)
     if hasattr(classifier, "ensemble_"):
         model = model_of_ensemble(
@@ -119,16 +112,8 @@ def export_onnx(
         file.write(content)
 
 
-def _check_options(dtype: Any, opset: Any) -> None:
-    if dtype not in tuple(DTYPES):
-        raise ValueError(f"dtype must be one of {tuple(DTYPES)}, got {dtype!r}.")
-    if type(opset) is not int or opset not in OPSETS:
-        raise ValueError(
-            f"opset must be an integer from {OPSETS[0]} to {OPSETS[-1]}, got {opset!r}."
-        )
-
-
-def _check_classifier(classifier: Any) -> None:
+def check_classifier(classifier: Any) -> None:
+    """Refuse what is no fitted CLMLClassifier, and networks that have no graph."""
     kind = type(classifier)
     if kind is not find_class(ESTIMATORS, "CLMLClassifier"):
         raise TypeError(
@@ -149,21 +134,6 @@ def _check_classifier(classifier: Any) -> None:
         raise ValueError("classifier has weights that are not finite.")
 
 
-def _metadata(classifier: Any) -> dict[str, str]:
-    """Return what the file says about the model, as JSON, whose text is ASCII."""
-    found = {
-        "label_names": list(classifier.label_names_),
-        "loss_names": list(classifier.front_.loss_names),
-        "incumbent": classifier.incumbent_,
-    }
-    if hasattr(classifier, "feature_names_in_"):
-        found["feature_names"] = classifier.feature_names_in_.tolist()
-    if not isinstance(classifier.classes_, list):
-        found["classes"] = classifier.classes_.tolist()
-    # Classes may be objects of any kind.
-    return {name: json.dumps(value, default=str) for name, value in found.items()}
-
-
 def _check_size(classifier: Any, dtype: str, metadata: Mapping[str, str]) -> None:
     if hasattr(classifier, "ensemble_"):
         n_weights = sum(network.size for network in classifier.networks_)
@@ -173,10 +143,10 @@ def _check_size(classifier: Any, dtype: str, metadata: Mapping[str, str]) -> Non
         n_bytes = n_weights * np.dtype(dtype).itemsize
         n_bytes += scaling.mean.nbytes + scaling.scale.nbytes
     n_bytes += sum(len(text) for text in metadata.values())
-    if n_bytes > _LARGEST_FILE:
+    if n_bytes > LARGEST_FILE:
         raise ValueError(
             f"classifier has {n_weights:,} weights, which with its names take "
-            f"{n_bytes:,} bytes as {dtype}, and an ONNX file holds {_LARGEST_FILE:,} "
+            f"{n_bytes:,} bytes as {dtype}, and an ONNX file holds {LARGEST_FILE:,} "
             "at most. Use dtype='float32' if it is not, or train fewer members or a "
             "smaller network."
         )

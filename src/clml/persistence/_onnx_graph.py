@@ -21,29 +21,39 @@ from numpy.typing import NDArray
 from ..network import Layout, Scaling
 from ..network._kernels import TINY
 from ..network._range import LARGEST
-from ._onnx_model import DTYPES, Graph, finished_model
+from ._onnx_model import DTYPES, Graph, finished_model, networks_text
 
 
 def model_of(
     classifier: Any, dtype: str, opset: int, metadata: Mapping[str, str]
 ) -> Any:
     """Return the ModelProto of a fitted classifier."""
-    layout, kind = classifier.layout_, DTYPES[dtype]
+    layout = classifier.layout_
     graph = Graph()
-    rows, size = _add_scaling(graph, classifier.scaling_, kind)
-    thetas = np.atleast_2d(classifier.theta_)
-    _add_networks(
-        graph, rows, size, thetas, layout, float(classifier.temperature_), kind
-    )
+    add_classifier(graph, classifier, DTYPES[dtype])
     return finished_model(
         graph,
         n_features=layout.n_features,
         n_labels=layout.n_labels,
-        n_networks=len(thetas),
+        text=networks_text(len(np.atleast_2d(classifier.theta_)), layout.n_labels),
         two_classes=not isinstance(classifier.classes_, list),
         dtype=dtype,
         opset=opset,
         metadata=metadata,
+    )
+
+
+def add_classifier(graph: Graph, classifier: Any, kind: type[np.floating]) -> str:
+    """Add everything from the features to the logits; return the name of these."""
+    rows, size = _add_scaling(graph, classifier.scaling_, kind)
+    return _add_networks(
+        graph,
+        rows,
+        size,
+        np.atleast_2d(classifier.theta_),
+        classifier.layout_,
+        float(classifier.temperature_),
+        kind,
     )
 
 

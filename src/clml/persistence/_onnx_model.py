@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
@@ -11,6 +12,38 @@ import numpy as np
 from .._version import __version__
 
 DTYPES: Mapping[str, type[np.floating]] = {"float32": np.float32, "float64": np.float64}
+# Reductions take their axes as an input from the first on; the last is the newest that
+# the oldest supported runtime reads.
+OPSETS = range(18, 22)
+#: What one protobuf message may hold, less room for the nodes.
+LARGEST_FILE = 2**31 - 2**20
+#: Where trees and some other models have operators of their own, and of which version.
+LEARNERS_DOMAIN, LEARNERS_OPSET = "ai.onnx.ml", 3
+
+
+def check_options(dtype: Any, opset: Any) -> None:
+    """Refuse an unknown precision or version of the operators."""
+    if dtype not in tuple(DTYPES):
+        raise ValueError(f"dtype must be one of {tuple(DTYPES)}, got {dtype!r}.")
+    if type(opset) is not int or opset not in OPSETS:
+        raise ValueError(
+            f"opset must be an integer from {OPSETS[0]} to {OPSETS[-1]}, got {opset!r}."
+        )
+
+
+def metadata_of(classifier: Any) -> dict[str, str]:
+    """Return what the file says about the model, as JSON, whose text is ASCII."""
+    found = {
+        "label_names": list(classifier.label_names_),
+        "loss_names": list(classifier.front_.loss_names),
+        "incumbent": classifier.incumbent_,
+    }
+    if hasattr(classifier, "feature_names_in_"):
+        found["feature_names"] = classifier.feature_names_in_.tolist()
+    if not isinstance(classifier.classes_, list):
+        found["classes"] = classifier.classes_.tolist()
+    # Classes may be objects of any kind.
+    return {name: json.dumps(value, default=str) for name, value in found.items()}
 
 
 def import_onnx() -> ModuleType:
@@ -62,12 +95,17 @@ class Graph:
         return self.node("Cast", name, output=output, to=to)
 
 
+def networks_text(n_networks: int, n_labels: int) -> str:
+    """Return what a graph of a CLMLClassifier says that it is."""
+    return f"CLMLClassifier: {n_networks} network(s), {n_labels} label(s)."
+
+
 def finished_model(
     graph: Graph,
     *,
     n_features: int,
     n_labels: int,
-    n_networks: int,
+    text: str,
     two_classes: bool,
     dtype: str,
     opset: int,
@@ -79,7 +117,9 @@ def finished_model(
     ----------
     graph : Graph
         From ``features`` to ``logits``; what follows from these is added.
-    n_features, n_labels, n_networks : int
+    n_features, n_labels : int
+    text : str
+        What the graph is, for whoever opens it.
     two_classes : bool
         Whether the one label is the second of two classes, of a 1-D y.
     dtype : {"float32", "float64"}
@@ -95,6 +135,10 @@ def finished_model(
     scores, integer = (
         onnx.helper.np_dtype_to_tensor_dtype(np.dtype(t)) for t in (kind, np.int64)
     )
+
+    operators = [("", opset)]
+    if any(node.domain == LEARNERS_DOMAIN for node in graph.nodes):
+        operators.append((LEARNERS_DOMAIN, LEARNERS_OPSET))
 
     def described(name: str, element: int, width: int, text: str) -> Any:
         # A dimension with a name has any size.
@@ -116,8 +160,8 @@ def finished_model(
         ),
         producer_name="clml",
         producer_version=__version__,
-        doc_string=f"CLMLClassifier: {n_networks} network(s), {k} label(s).",
-        opset_imports=[onnx.helper.make_opsetid("", opset)],
+        doc_string=text,
+        opset_imports=[onnx.helper.make_opsetid(*each) for each in operators],
     )
     # The newest that the package knows may be too new for the runtime.
     model.ir_version = onnx.helper.find_min_ir_version_for(model.opset_import)

@@ -18,7 +18,7 @@ from .._ensemble import Ensemble
 from ..encoding import FittedEncoding, FittedKernel
 from ..network import WideLayout
 from ._onnx_encoding import EncodingNodes
-from ._onnx_model import DTYPES, Graph, finished_model
+from ._onnx_model import DTYPES, Graph, finished_model, networks_text
 
 _ACTIVATIONS = {"relu": "Relu", "tanh": "Tanh"}
 _Weights = dict[str, NDArray[np.float64]]
@@ -55,7 +55,7 @@ def model_of_ensemble(
         graph,
         n_features=ensemble.encodings[0].n_inputs,
         n_labels=ensemble.n_labels,
-        n_networks=len(networks),
+        text=networks_text(len(networks), ensemble.n_labels),
         two_classes=two_classes,
         dtype=dtype,
         opset=opset,
