@@ -1,11 +1,10 @@
-import warnings
-
 import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
+from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB
@@ -123,22 +122,47 @@ def test_two_classes_of_any_name(classes, small_data):
     )
 
 
-def test_one_vs_rest_is_certain_of_labels_that_never_varied(small_data):
-    """Its own decision for them, 0, would rank above all that are unlikely."""
+@pytest.fixture
+def with_constant_labels(small_data):
     X, Y = small_data
     Y = Y.copy()
     Y[:, 1], Y[:, 2] = 0, 1
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model = OneVsRestClassifier(LogisticRegression()).fit(X, Y)
-        piped = make_pipeline(StandardScaler(), model).fit(X, Y)
-    for fitted in (model, piped):
-        scores = label_scores(fitted, X, Y.shape[1])
-        assert (scores[:, 1] == scores.min()).all()
-        assert (scores[:, 2] == scores.max()).all()
-        assert scores[0, 1] < -6
-    own = model.decision_function(X)
-    np.testing.assert_array_equal(label_scores(model, X, Y.shape[1])[:, 0], own[:, 0])
+    return X, Y
+
+
+@pytest.mark.filterwarnings("ignore:Label")
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda model: model,
+        lambda model: make_pipeline(StandardScaler(), model),
+        lambda model: GridSearchCV(model, {"estimator__C": [1.0]}, cv=2),
+    ],
+    ids=["alone", "pipeline", "search"],
+)
+@pytest.mark.parametrize("frozen", [False, True])
+def test_one_vs_rest_is_certain_of_labels_that_never_varied(
+    wrap, frozen, with_constant_labels
+):
+    """Its own decision for them, 0, would rank above all that are unlikely."""
+    X, Y = with_constant_labels
+    fitted = wrap(OneVsRestClassifier(LogisticRegression())).fit(X, Y)
+    own = fitted.decision_function(X)
+    scores = label_scores(FrozenEstimator(fitted) if frozen else fitted, X, Y.shape[1])
+    np.testing.assert_array_equal(scores[:, 1], scores.min(axis=1))
+    np.testing.assert_array_equal(scores[:, 2], scores.max(axis=1))
+    assert scores[0, 1] < -6
+    np.testing.assert_array_equal(scores[:, 0], own[:, 0])
+
+
+@pytest.mark.filterwarnings("ignore:Label")
+def test_scores_of_a_row_do_not_depend_on_others(with_constant_labels):
+    X, Y = with_constant_labels
+    X = X * np.linspace(1, 1000, len(X))[:, None]
+    model = OneVsRestClassifier(LogisticRegression()).fit(X, Y)
+    together = label_scores(model, X, Y.shape[1])
+    alone = [label_scores(model, row[None], Y.shape[1])[0] for row in X]
+    np.testing.assert_allclose(together, alone)
 
 
 def test_decisions_of_single_labels_are_taken_where_there_are_no_others(small_data):

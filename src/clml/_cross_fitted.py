@@ -24,6 +24,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr, stdtrit
 
 from ._archive import contributions_and_ends
 from ._score_engine import ScoreEngine
@@ -171,7 +172,7 @@ def cross_fitted(
     return CrossFitted(
         maps,
         losses,
-        _error(without, on_all),
+        _error(without, on_all, _widened(len(on_all) - 1)),
         _error(without - without[:, :1], on_all - on_all[:, :1]),
     )
 
@@ -244,7 +245,7 @@ def _judged_matrices(
 
 
 def _error(
-    without: NDArray[np.float64], relearnt: NDArray[np.float64]
+    without: NDArray[np.float64], relearnt: NDArray[np.float64], widened: float = 1.0
 ) -> NDArray[np.float64]:
     """Return standard errors (m, o).
 
@@ -255,10 +256,17 @@ def _error(
     relearnt : float64 array (1 + folds, m, o)
         On the same rows, losses of what was learnt from all of them, then without the
         rows of one fold each.
+    widened : float, default=1.0
+        What the error of the latter is multiplied by.
     """
     with np.errstate(invalid="ignore"):  # losses that are undefined
         of_rows = _jackknife(without - without.mean(axis=0))
-        return np.hypot(of_rows, _jackknife(relearnt[1:] - relearnt[0]))
+        return np.hypot(of_rows, widened * _jackknife(relearnt[1:] - relearnt[0]))
+
+
+def _widened(n: int) -> float:
+    """Return what makes two standard errors of n numbers cover as much as of many."""
+    return float(stdtrit(n - 1, ndtr(2.0)) / 2) if n > 1 else 1.0
 
 
 def _jackknife(changes: NDArray[np.float64]) -> NDArray[np.float64]:

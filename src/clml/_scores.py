@@ -197,21 +197,34 @@ def _with_constant_labels(
     """Return decisions in which labels that never varied are certain.
 
     ``OneVsRestClassifier`` decides 0 for a label that was never positive, which ranks
-    it above all that are merely unlikely, and 1 for one that always was.
+    it above all that are merely unlikely, and 1 for one that always was. Here they are
+    as certain as the most certain label of the row, whatever rows are beside it.
     """
     # Imported here: it takes as long as all of this library.
     from sklearn.multiclass import OneVsRestClassifier, _ConstantPredictor
 
-    while hasattr(estimator, "steps"):
-        estimator = estimator.steps[-1][1]
+    estimator = that_decides(estimator)
     if not isinstance(estimator, OneVsRestClassifier):
         return scores
-    certain = max(np.abs(scores).max(initial=0.0), logit(1.0 - LEAST_PROBABILITY))
+    certain = np.abs(scores).max(axis=1, initial=logit(1.0 - LEAST_PROBABILITY))
     scores = scores.copy()
     for k, model in enumerate(estimator.estimators_[: scores.shape[1]]):
         if isinstance(model, _ConstantPredictor):
             scores[:, k] = certain if np.any(model.y_) else -certain
     return scores
+
+
+def that_decides(estimator: Any) -> Any:
+    """Return the fitted estimator that a pipeline, a search or a frozen one asks."""
+    while True:
+        if isinstance(estimator, FrozenEstimator):
+            estimator = estimator.estimator
+        elif hasattr(estimator, "best_estimator_"):
+            estimator = estimator.best_estimator_
+        elif hasattr(estimator, "steps"):
+            estimator = estimator.steps[-1][1]
+        else:
+            return estimator
 
 
 def _probabilities(estimator: Any, X: Any, n_labels: int) -> NDArray[np.float64]:

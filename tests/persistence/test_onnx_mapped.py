@@ -425,7 +425,7 @@ def test_nothing_but_constant_labels(small_data, path):
 
 @constant_labels
 def test_fitted_one_vs_rest_with_constant_labels(small_data, path):
-    """As it is, labels that never varied are not certain."""
+    """Labels that never varied are as certain as in one that is fitted here."""
     X, Y = small_data[0], small_data[1].copy()
     Y[:, 1], Y[:, 2] = 0, 1
     frozen = FrozenEstimator(OneVsRestClassifier(LogisticRegression()).fit(X, Y))

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import logit
 from sklearn.multiclass import OneVsRestClassifier
 
-from .._scores import LEAST_PROBABILITY
+from .._scores import LEAST_PROBABILITY, that_decides
 from ._onnx_linear import add_linear, is_linear, weights_of
 from ._onnx_parts import PartsGraph
 
@@ -122,10 +122,9 @@ def chain_of(chain: Any, method: str, find: Finder) -> Adder:
 def with_certain_labels(learner: Any, add: Adder) -> Adder:
     """Return decisions in which labels that never varied are certain.
 
-    As the library makes them: further from 0 than all other decisions of the batch.
+    As the library makes them: as far from 0 as the row's other decisions.
     """
-    while hasattr(learner, "steps"):
-        learner = learner.steps[-1][1]
+    learner = that_decides(learner)
     if not isinstance(learner, OneVsRestClassifier):
         return add
     constants = [constant_of(model) for model in learner.estimators_]
@@ -135,13 +134,10 @@ def with_certain_labels(learner: Any, add: Adder) -> Adder:
 
     def certain(graph: PartsGraph, rows: str) -> str:
         scores = add(graph, rows)
-        # Reductions of no rows are undefined: there is always one number.
-        flat = graph.node("Reshape", scores, graph.table([-1], np.int64))
-        known = graph.node("Where", graph.node("IsNaN", flat), graph.table([0.0]), flat)
+        axis = graph.table([1], np.int64)
         least = graph.table([logit(1.0 - LEAST_PROBABILITY)])
-        sizes = graph.node("Concat", graph.node("Abs", known), least, axis=0)
-        axis = graph.table([0], np.int64)
-        largest = graph.node("ReduceMax", sizes, axis, keepdims=1)
+        sizes = graph.node("ReduceMax", graph.node("Abs", scores), axis, keepdims=1)
+        largest = graph.node("Max", sizes, least)
         given = graph.node("Mul", graph.table([signs]), largest)
         is_constant = graph.table([np.array(signs) != 0], np.bool_)
         return graph.node("Where", is_constant, given, scores)
