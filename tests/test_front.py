@@ -299,3 +299,26 @@ def test_losses_that_are_not_asked_for_may_be_undefined():
     front = ParetoFront(losses, ("hamming", "mine"), np.zeros((2, 1)))
     assert front.select("hamming") == 1
     assert front.select(weights={"hamming": 2.0}) == 1
+
+
+@pytest.mark.parametrize(("hamming", "expected"), [(0.3, 0), (0.25, 1)])
+def test_limits_alone_keep_the_default_if_they_can(hamming, expected):
+    assert make_doubtful().select(at_most={"hamming": hamming}) == expected
+    assert make_doubtful().choice(at_most={"hamming": hamming}) == (expected, False)
+
+
+def test_limits_alone_without_a_default_take_the_smallest_product():
+    assert FRONT.select(at_most={"hamming": 1}) == FRONT.select("geometric_mean")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "argument"),
+    [
+        ({"which": "hamming", "at_most": {"knee": 0.1}}, "at_most"),
+        ({"weights": {"knee": 1}}, "weights"),
+    ],
+)
+def test_limits_and_weights_are_of_losses(arguments, argument):
+    message = rf"{argument} must name optimised losses, some of \['hamming'.*'knee'\.$"
+    with pytest.raises(ValueError, match=message):
+        FRONT.select(**arguments)

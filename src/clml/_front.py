@@ -26,7 +26,7 @@ _LEAD, _LEAD_OF_DECISIONS = 1.5, 0.5
 
 @dataclass(frozen=True, eq=False)
 class ParetoFront:
-    """Models to choose from, of which none is better than another in every loss.
+    """Models to choose from: none is better in every loss, but for the default.
 
     Attributes
     ----------
@@ -45,7 +45,8 @@ class ParetoFront:
         the same rows, so that is much less. NaN where there is no default.
     default : int or None
         The model that predicts if nothing else is chosen, where it is one of these. It
-        is kept even if another looks better in every loss.
+        is kept, and has a star in the table, even if another looks better in every
+        loss: that may be luck.
 
     Notes
     -----
@@ -173,7 +174,8 @@ class ParetoFront:
         weights : mapping of str to float, default=None
             Instead of ``which``: the smallest weighted sum of the named losses.
         at_most : mapping of str to float, default=None
-            Limits of some losses: models beyond them are not considered.
+            Limits of some losses: models beyond them are not considered. Alone: the
+            default if it keeps to them, or else the smallest product of the losses.
 
         Returns
         -------
@@ -219,6 +221,11 @@ class ParetoFront:
         in_doubt : bool
             Whether another model leads the default, but not clearly. Nothing warns.
         """
+        if which is None and weights is None and at_most is not None:
+            allowed = self._allowed(at_most)
+            if self.default is not None and allowed[self.default]:
+                return self.default, False
+            return self._smallest(_log_geometric_mean(self.losses), allowed), False
         if (which is None) == (weights is None):
             raise ValueError(
                 "select needs either a rule or weights, "
@@ -270,7 +277,7 @@ class ParetoFront:
             )
         limits = np.full(len(self.loss_names), np.inf)
         for name, limit in at_most.items():
-            limits[self._loss_index(name)] = _checked_limit(name, limit)
+            limits[self._asked_loss(name, "at_most")] = _checked_limit(name, limit)
         beyond = np.maximum(self.losses - limits, 0)
         allowed = ~beyond.any(axis=1)
         if allowed.any():
@@ -295,15 +302,22 @@ class ParetoFront:
         return index % len(self)
 
     def _loss_index(self, name: object) -> int:
+        known = [*self.loss_names, *RULES]
+        takes = "select takes the name of an optimised loss or a rule, one of"
+        return self._place(name, known, takes, " or the index of a model,")
+
+    def _asked_loss(self, name: object, argument: str) -> int:
+        takes = f"{argument} must name optimised losses, some of"
+        return self._place(name, list(self.loss_names), takes)
+
+    def _place(
+        self, name: object, known: list[str], takes: str, besides: str = ""
+    ) -> int:
         if name in self.loss_names:
             return self.loss_names.index(name)
-        known = [*self.loss_names, *RULES]
         near = difflib.get_close_matches(str(name), known, n=1, cutoff=0.4)
         hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise ValueError(
-            f"select takes the name of an optimised loss or a rule, one of {known}, "
-            f"or the index of a model, got {name!r}.{hint}"
-        )
+        raise ValueError(f"{takes} {known},{besides} got {name!r}.{hint}")
 
     def _weight_vector(self, weights: Mapping[str, float]) -> NDArray[np.float64]:
         if not isinstance(weights, Mapping):
@@ -313,7 +327,7 @@ class ParetoFront:
             )
         vector = np.zeros(len(self.loss_names))
         for name, weight in weights.items():
-            vector[self._loss_index(name)] = weight
+            vector[self._asked_loss(name, "weights")] = weight
         if not np.isfinite(vector).all() or (vector < 0).any() or not vector.any():
             raise ValueError(
                 "weights must be finite, not negative and not all zero, "

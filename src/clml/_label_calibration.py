@@ -131,15 +131,15 @@ def _fit_labels(logits, relevant, weight, scale, bias, least, own):  # type: ign
     evidence = 0.0
     for k in range(len(logits)):
         a, b = own[k, 0], own[k, 1]
-        value, ga, gb, haa, hab, hbb = _posterior(
+        value, ga, gb, of_a, of_both, of_b = _posterior(
             logits[k], relevant[k], weight, scale, bias, a, b
         )
         for _ in range(50):
-            det = haa * hbb - hab * hab
+            det = of_a * of_b - of_both * of_both
             if not det > 0.0:
                 break
-            step_a = (hbb * ga - hab * gb) / det
-            step_b = (haa * gb - hab * ga) / det
+            step_a = (of_b * ga - of_both * gb) / det
+            step_b = (of_a * gb - of_both * ga) / det
             share = 1.0
             better = False
             for _ in range(30):
@@ -156,12 +156,12 @@ def _fit_labels(logits, relevant, weight, scale, bias, least, own):  # type: ign
                 break
             moved = max(abs(trial - a), abs(height - b))
             a, b = trial, height
-            value, ga, gb, haa, hab, hbb = found
+            value, ga, gb, of_a, of_both, of_b = found
             if moved < 1e-6:
                 break
         own[k, 0], own[k, 1] = a, b
         # The integral over both, as that of a normal density around the maximum.
-        det = haa * hbb - hab * hab
+        det = of_a * of_b - of_both * of_both
         evidence += value - np.log(scale * bias) - 0.5 * np.log(max(det, 1e-300))
     return evidence
 
@@ -174,7 +174,7 @@ def _posterior(logits, relevant, weight, scale, bias, a, b):  # type: ignore[no-
     """
     value = -0.5 * ((a / scale) ** 2 + (b / bias) ** 2)
     ga, gb = -a / scale**2, -b / bias**2
-    haa, hab, hbb = 1 / scale**2, 0.0, 1 / bias**2
+    of_a, of_both, of_b = 1 / scale**2, 0.0, 1 / bias**2
     for i in range(len(logits)):
         z = (1.0 + a) * logits[i] + b
         small = np.exp(-abs(z))
@@ -188,7 +188,7 @@ def _posterior(logits, relevant, weight, scale, bias, a, b):  # type: ignore[no-
         curvature = weight[i] * p * (1.0 - p)
         ga += error * logits[i]
         gb += error
-        haa += curvature * logits[i] * logits[i]
-        hab += curvature * logits[i]
-        hbb += curvature
-    return value, ga, gb, haa, hab, hbb
+        of_a += curvature * logits[i] * logits[i]
+        of_both += curvature * logits[i]
+        of_b += curvature
+    return value, ga, gb, of_a, of_both, of_b

@@ -47,8 +47,8 @@ class Leaderboard:
     ...     seconds=np.array([1.5, 0.1]),
     ... )
     >>> board
-    Leaderboard of 2 learners (losses on rows they did not see; without one: added to \
-those together)
+    Leaderboard of 2 learners (losses on rows they did not see; without: what together \
+would gain, if negative, or lose)
               hamming   lrap  hamming without  lrap without  seconds
     forest      0.200  0.300          +0.0600       +0.0700      1.5
     near        0.250  0.350          +0.0100       +0.0200      0.1
@@ -128,7 +128,7 @@ those together)
         n = len(self)
         return (
             f"Leaderboard of {n} learner{'s' if n != 1 else ''} (losses on rows they "
-            "did not see; without one: added to those together)"
+            "did not see; without: what together would gain, if negative, or lose)"
         )
 
     def _cells(self) -> list[list[str]]:
@@ -138,7 +138,11 @@ those together)
             self.names, self.losses, self.cost_without, self.seconds, strict=True
         ):
             own = [f"{loss:.3f}" for loss in losses]
-            added = [f"{cost:+.4f}" if np.isfinite(cost) else "" for cost in costs]
+            # Adding 0 makes of -0.0 what it is.
+            added = [
+                f"{np.round(cost, 4) + 0.0:+.4f}" if np.isfinite(cost) else ""
+                for cost in costs
+            ]
             rows.append([name, *own, *added, f"{seconds:.1f}"])
         together = [f"{loss:.3f}" for loss in self.together]
         empty = [""] * (len(without) + 1)

@@ -106,7 +106,7 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
             Instead of ``which``: weights of the losses.
         at_most : mapping of str to float, default=None
             Limits that the model's losses keep to, such as ``{"hamming": 0.2}``; with
-            the name of a loss, a rule of the front, or weights.
+            the name of a loss, a rule of the front, or weights; or alone.
 
         Returns
         -------

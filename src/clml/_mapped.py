@@ -453,7 +453,7 @@ def _check_missing(named: Learners, X: Any) -> None:
     refusing = [name for name, learner in named if refuses_missing(learner)]
     if not refusing or not has_missing(X):
         return
-    kinds = {name: type(learner).__name__ for name, learner in named}
+    kinds = {name: _kind_of(learner) for name, learner in named}
     told = ", ".join(f"{name!r} ({kinds[name]})" for name in refusing)
     others = ", ".join(repr(name) for name in kinds if name not in refusing)
     raise ValueError(
@@ -461,6 +461,13 @@ def _check_missing(named: Learners, X: Any) -> None:
         "in, as make_pipeline(SimpleImputer(), learner) of scikit-learn does, or leave "
         f"these learners out. Those that take them: {others or 'none'}."
     )
+
+
+def _kind_of(learner: Any) -> str:
+    """Return the class, and the network that a CLMLClassifier has, since it matters."""
+    network = getattr(learner, "network", None)
+    of_network = f"(network={network!r})" if isinstance(network, str) else ""
+    return type(learner).__name__ + of_network
 
 
 def _check_two_dimensions(X: Any) -> None:

@@ -108,7 +108,8 @@ class LebesgueStackingClassifier(_BaseComposition, MappedScoresClassifier):
         names. One that says that it takes no indicator, such as LogisticRegression or
         a pipeline that ends in it, is put into
         :class:`sklearn.multiclass.OneVsRestClassifier`. None for two forests, a
-        network (extra ``torch``), a kernel machine and CLML. A
+        network (extra ``torch``), a kernel machine and CLML with the paper's network,
+        the last three of which take no missing values. A
         :class:`sklearn.frozen.FrozenEstimator` is used as it is: its rows should be
         others than those given.
     losses : sequence of str, Loss or callable, default=("hamming", "lrap", "micro_f1")
@@ -158,8 +159,9 @@ class LebesgueStackingClassifier(_BaseComposition, MappedScoresClassifier):
         than this. What was begun is finished, and what follows the learners without
         epochs, some seconds, is done in any case.
     keep_on_interrupt : bool, default=False
-        Whether ``fit`` returns on Ctrl-C instead of raising. Either way, once the
-        learners are fitted, a model of the epochs so far is stored.
+        Whether ``fit`` returns on Ctrl-C instead of raising, once the learners are
+        fitted; either way a model of what was found so far is stored then. While they
+        are fitted it raises: ``checkpoint`` keeps what is done.
     checkpoint : str or path, default=None
         A folder for the state of the run, made if it is not there: the scores of each
         fold, and the search. ``fit`` goes on from the state that it finds; only the
