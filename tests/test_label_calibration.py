@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import expit
 
+from clml import _label_calibration
 from clml._label_calibration import LabelCalibration, fit_label_calibration
 from clml._platt import fit_platt
 from clml.losses import RowTargets
@@ -20,12 +21,13 @@ def slow_twin(z, Y, weight, spread):
     """The maximum of the posterior, label by label, by a general optimiser."""
     shared, height = fit_platt(z, RowTargets.from_indicator(Y, weight))
     q = shared * z + height
+    unit = weight / weight.mean()
     gains, biases = [], []
     for k in range(z.shape[1]):
 
         def minus_log_posterior(own, k=k):
             logits = (1 + own[0]) * q[:, k] + own[1]
-            cross_entropy = weight @ (np.logaddexp(0, logits) - Y[:, k] * logits)
+            cross_entropy = unit @ (np.logaddexp(0, logits) - Y[:, k] * logits)
             return cross_entropy + 0.5 * np.square(own / np.array(spread)).sum()
 
         best = minimize(minus_log_posterior, np.zeros(2), method="BFGS", tol=1e-9).x
@@ -90,3 +92,53 @@ def test_corner_cases_are_finite_and_keep_the_order(z, Y):
     assert isinstance(found, LabelCalibration)
     assert (found.gain > 0).all()
     assert np.isfinite(found.gain).all() and np.isfinite(found.bias).all()
+
+
+def test_labels_at_the_least_scale_have_the_best_bias():
+    """Scores that are worse than none: the slope is held, and the bias is right."""
+    generator = np.random.default_rng(3)
+    z = generator.normal(-1, 2, size=(400, 6))
+    rates = np.array([0.1, 0.3, 0.5, 0.7, 0.9, 0.5])
+    Y = generator.random(z.shape) < np.where(np.arange(6) < 5, rates, expit(3 * z))
+    spread = (0.8, 1.6)
+    found = fit_label_calibration(z, RowTargets.from_indicator(Y), spread)
+    shared, height = fit_platt(z, RowTargets.from_indicator(Y))
+    q = shared * z + height
+    scale = found.gain / shared
+    assert scale[:5].min() < 0.3 < scale[5]
+    for k in range(6):
+
+        def minus_log_posterior(own, k=k):
+            logits = (1 + own[0]) * q[:, k] + own[1]
+            cross_entropy = (np.logaddexp(0, logits) - Y[:, k] * logits).sum()
+            return cross_entropy + 0.5 * np.square(own / np.array(spread)).sum()
+
+        best = minimize(
+            minus_log_posterior,
+            np.zeros(2),
+            method="L-BFGS-B",
+            bounds=[(_label_calibration._LEAST_SCALE - 1, None), (None, None)],
+            options={"ftol": 1e-14, "gtol": 1e-9},
+        )
+        own = np.array([scale[k] - 1, found.bias[k] - scale[k] * height])
+        assert minus_log_posterior(own) <= best.fun + 1e-6
+
+
+@pytest.mark.parametrize("unit", [2.0**-10, 2.0**10])
+def test_weights_have_no_unit(unit):
+    z, Y = make_labels(0)
+    weight = np.random.default_rng(1).uniform(0.1, 3, len(z))
+    one = fit_label_calibration(z, RowTargets.from_indicator(Y, weight))
+    other = fit_label_calibration(z, RowTargets.from_indicator(Y, unit * weight))
+    assert other.gain == pytest.approx(one.gain)
+    assert other.bias == pytest.approx(one.bias)
+    assert other.spread == one.spread
+
+
+def test_many_rows_share_what_some_of_them_chose(monkeypatch):
+    z, Y = make_labels(0, n=500)
+    whole = fit_label_calibration(z, RowTargets.from_indicator(Y))
+    monkeypatch.setattr(_label_calibration, "_MOST_SCORES", 600)
+    some = fit_label_calibration(z, RowTargets.from_indicator(Y))
+    assert some.gain == pytest.approx(whole.gain, rel=0.3)
+    assert some.bias == pytest.approx(whole.bias, abs=0.3)

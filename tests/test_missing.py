@@ -1,5 +1,7 @@
 """Missing values in X: who takes them, in which forms, and what they come to."""
 
+import tracemalloc
+
 import dask.array as da
 import numpy as np
 import onnxruntime
@@ -12,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils import get_tags
 
 from clml import Ascent, CLMLClassifier, dask_predict
-from clml._missing import checked_rows
+from clml._missing import checked_rows, has_missing
 from clml.baselines import GaussianNBRelevance
 from clml.losses import loss_values
 from clml.network import WideNetwork
@@ -316,3 +318,12 @@ def test_checkpoints_and_warm_starts(fitted, data, tmp_path):
         wide(**settings).fit(with_holes(X, seed=1), Y)
     warm = wide(warm_start=True, max_epochs=2).fit(X, Y).fit(X, Y)
     assert warm.n_epochs_ == 4
+
+
+def test_a_long_text_takes_no_more_memory_than_it_has():
+    texts = ["a b"] * 20_000 + ["x" * 1_000_000]
+    tracemalloc.start()
+    assert not has_missing(texts)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 5e6

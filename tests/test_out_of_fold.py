@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import (
     GridSearchCV,
     KFold,
@@ -10,9 +11,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
+from clml import CLMLClassifier
 from clml._out_of_fold import (
     check_takes_weight,
     fit_learner,
+    fold_logits,
     folds,
 )
 from clml.datasets import IterativeStratifiedKFold
@@ -101,3 +104,25 @@ def test_weights_reach_fits_within_fits(estimator, small_data):
     weight = np.where(np.arange(len(Y)) % 2, 1.0, 1e-9)
     plain, weighted = (fit_learner(estimator, X, Y, w) for w in (None, weight))
     assert (plain.predict(X) != weighted.predict(X)).any()
+
+
+class Choosing(ClassifierMixin, BaseEstimator):
+    """Takes a model of a front in its own fit."""
+
+    def fit(self, X, y):
+        self.model_ = CLMLClassifier(n_members=2, max_epochs=2, random_state=0)
+        self.n_models_ = len(self.model_.fit(X, y).front_)
+        self.classes_ = self.model_.classes_
+        return self
+
+    def decision_function(self, X):
+        return self.model_.select(self.n_models_ - 1).decision_function(X)
+
+
+def test_learners_that_choose_from_a_front_have_one_on_folds(small_data):
+    X, Y = small_data
+    fold = (np.arange(80), np.arange(80, len(X)))
+    scores = fold_logits(Choosing(), X, Y, fold, None, Y.shape[1])
+    alone = Choosing().fit(X[:80], Y[:80])
+    assert alone.n_models_ > 1
+    np.testing.assert_array_equal(scores, alone.decision_function(X[80:]))

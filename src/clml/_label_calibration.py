@@ -28,7 +28,7 @@ _SCALES = (0.03, 0.1, 0.2, 0.4, 0.8)
 _BIASES = (0.03, 0.1, 0.2, 0.4, 0.8, 1.6)
 # Of a label's scale to the common one: a label is never turned round.
 _LEAST_SCALE = 0.05
-# Scores that choose the deviations, at most: two numbers need no more.
+# Scores that choose what all labels have in common, at most.
 _MOST_SCORES = 1_000_000
 
 
@@ -79,15 +79,32 @@ def fit_label_calibration(
     >>> found.gain.round(1), abs(found.bias.round(1))
     (array([1., 1.]), array([0., 1.]))
     """
-    gain, bias = fit_platt(logits, targets)
+    # The common scale and the deviations are few numbers: some rows are enough.
+    most = max(1, _MOST_SCORES // targets.n_labels)
+    some = _some_rows(targets, most)
+    few = slice(None) if some is None else some
+    gain, bias = fit_platt(logits[few], targets if some is None else targets.take(some))
     shared = np.ascontiguousarray((gain * logits + bias).T, dtype=np.float64)
     relevant = np.ascontiguousarray(targets.dense.T)
+    # Rows of weight 1 on average: the labels' own deviations have a unit.
+    weight = targets.weight / (targets.weight[targets.weight > 0].mean() or 1.0)
     if spread is None:
-        spread = _likeliest_spread(shared, relevant, targets.weight)
+        spread = _likeliest_spread(
+            np.ascontiguousarray(shared[:, few]),
+            np.ascontiguousarray(relevant[:, few]),
+            weight[few],
+        )
     own = np.zeros((len(shared), 2))
-    _fit_labels(shared, relevant, targets.weight, *spread, _LEAST_SCALE, own)
+    _fit_labels(shared, relevant, weight, *spread, _LEAST_SCALE, own)
     scale = 1 + own[:, 0]
     return LabelCalibration(scale * gain, scale * bias + own[:, 1], spread)
+
+
+def _some_rows(targets: RowTargets, most: int) -> NDArray[np.intp] | None:
+    """Return at most so many rows, drawn; None where all are that few."""
+    if targets.n_rows <= most:
+        return None
+    return np.sort(np.random.default_rng(0).permutation(targets.n_rows)[:most])
 
 
 def _likeliest_spread(
@@ -95,12 +112,7 @@ def _likeliest_spread(
     relevant: NDArray[np.uint8],
     weight: NDArray[np.float64],
 ) -> tuple[float, float]:
-    most = max(1, _MOST_SCORES // len(logits))
-    if logits.shape[1] > most:
-        rows = np.sort(np.random.default_rng(0).permutation(logits.shape[1])[:most])
-        logits, relevant, weight = logits[:, rows], relevant[:, rows], weight[rows]
-        logits = np.ascontiguousarray(logits)
-        relevant = np.ascontiguousarray(relevant)
+    """Return the deviations under which the labels (K, n) are most probable."""
     best, found = -math.inf, (_SCALES[0], _BIASES[0])
     own = np.zeros((len(logits), 2))  # each fit begins where the one before ended
     for scale in _SCALES:
@@ -140,10 +152,14 @@ def _fit_labels(logits, relevant, weight, scale, bias, least, own):  # type: ign
                 break
             step_a = (of_b * ga - of_both * gb) / det
             step_b = (of_a * gb - of_both * ga) / det
+            if a + step_a < least - 1.0:
+                # Newton's step along the bound: that of both would be of another scale.
+                step_a = least - 1.0 - a
+                step_b = (gb - of_both * step_a) / of_b
             share = 1.0
             better = False
             for _ in range(30):
-                trial = max(a + share * step_a, least - 1.0)
+                trial = a + share * step_a
                 height = b + share * step_b
                 found = _posterior(
                     logits[k], relevant[k], weight, scale, bias, trial, height

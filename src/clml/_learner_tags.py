@@ -151,4 +151,7 @@ def refuses_missing(learner: Any) -> bool:
     if not known or holds_others:
         return False
     tags = get_tags(learner)
+    # Text may be mended by what the user gave, and his kernel sees rows unchecked.
+    if not tags.input_tags.two_d_array or callable(getattr(learner, "kernel", None)):
+        return False
     return not (tags.input_tags.allow_nan or tags.no_validation)

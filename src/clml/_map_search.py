@@ -334,6 +334,10 @@ class MapSearch:
         n_epochs: int,
     ) -> CrossFitted:
         """Return maps to choose from; the first is the one that was learnt."""
+        if self.space.evolved and self._n_losses > 1:
+            same = self.rows.scores(self.space.identity()[None])[0]
+            # Two numbers that all rows choose, for each fold too.
+            self._spread = fit_label_calibration(same, self.rows.targets).spread
         learn: Learn = partial(
             self._maps_between,
             mean_map=mean_map,
@@ -427,14 +431,8 @@ class MapSearch:
     def _probabilities(self, engine: ScoreEngine) -> NDArray[np.float64]:
         """Return the map to logits of each label's probability."""
         same = self.space.identity()
-        if self._spread is None:  # two numbers that all rows choose
-            of_all = fit_label_calibration(
-                self.rows.scores(same[None])[0], self.rows.targets
-            )
-            self._spread = of_all.spread
-        found = fit_label_calibration(
-            engine.scores(same[None])[0], engine.targets, self._spread
-        )
+        logits = engine.scores(same[None])[0]
+        found = fit_label_calibration(logits, engine.targets, self._spread)
         return moved_map(same, found.gain, found.bias)
 
     def _alone(self, engine: ScoreEngine, shift: float) -> NDArray[np.float64]:

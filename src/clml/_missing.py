@@ -89,7 +89,8 @@ def has_missing(X: Any) -> bool:
     if pandas is not None and isinstance(X, pandas.DataFrame | pandas.Series):
         return bool(X.isna().to_numpy().any())
     try:
-        values = np.asarray(X)
+        # As objects: an array of text has room for the longest in every place.
+        values = np.asarray(X, dtype=object if isinstance(X, list | tuple) else None)
     except ValueError:  # lists of several lengths, of which learners make something
         return False
     if values.dtype.kind in "fc":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from inspect import signature
 from numbers import Integral
@@ -204,11 +205,18 @@ def fold_logits(
     X_train, y_train = _safe_split(estimator, X, y, train)
     X_test, _ = _safe_split(estimator, X, None, test, train)
     given = None if weight is None else weight[train]
-    with bare_models():
+    with bare_models() if _is_clml(estimator) else nullcontext():
         fitted = fit_learner(estimator, X_train, y_train, given)
     # A forest's threads add up their trees in the order that they come, and round so.
     with parallel_config(backend="sequential"):
         return label_logits(fitted, X_test, n_labels)
+
+
+def _is_clml(estimator: Any) -> bool:
+    """Tell whether a learner is a CLMLClassifier, and not one that makes use of it."""
+    while hasattr(estimator, "steps"):
+        estimator = estimator.steps[-1][1]
+    return type(estimator).__module__ == "clml._classifier"
 
 
 def finite_scores(

@@ -76,9 +76,9 @@ class LebesgueTunedClassifier(MappedScoresClassifier):
         counted. The fits of the estimator are made in any case, and so is what follows
         them without epochs.
     keep_on_interrupt : bool, default=False
-        Whether ``fit`` returns on Ctrl-C instead of raising, once the learners are
-        fitted; either way a model of what was found so far is stored then. While they
-        are fitted it raises: ``checkpoint`` keeps what is done.
+        Whether ``fit`` returns on Ctrl-C instead of raising while it looks for a map of
+        the learners' scores; either way a model of what was found so far is stored
+        then. Before that it raises: ``checkpoint`` keeps what is done.
     checkpoint : str or path, default=None
         A folder for the state of the run, made if it is not there: the scores of each
         fold, and the search. ``fit`` goes on from the state that it finds; only the

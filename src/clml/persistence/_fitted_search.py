@@ -173,6 +173,7 @@ def check_tuned(estimator: Any, lengths: dict[str, int]) -> None:
     learner = find(estimator, "estimator_")
     _check_learner("estimator_", learner, lengths)
     _check_map(estimator, 1, lengths)
+    require(not hasattr(estimator, "leaderboard_"), "one learner has no leaderboard_")
 
 
 def check_stacking(estimator: Any, lengths: dict[str, int]) -> None:
@@ -201,7 +202,8 @@ def _check_leaderboard(estimator: Any, names: list[str]) -> None:
         "leaderboard_.names are not those of the learners",
     )
     require(
-        board.loss_names == estimator.front_.loss_names,
+        isinstance(board.loss_names, tuple)
+        and board.loss_names == estimator.front_.loss_names,
         "leaderboard_.loss_names are not those of front_",
     )
     lengths = {"M": len(names), "o": len(board.loss_names)}
