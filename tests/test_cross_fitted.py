@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm, t
 
 from clml._cross_fitted import CrossFitted, cross_fitted
+from clml._row_rules import shifted_rows
 from clml._score_engine import ScoreEngine
 from clml._score_map import MapSpace, apply_map
 from clml.lebesgue import nondominated
@@ -86,6 +87,45 @@ def test_against_a_slow_twin(weighted):
     assert_allclose(found.standard_error, error(values, of_all, of_own, widened))
     beside = [some - some[..., :1, :] for some in (values, of_all, of_own)]
     assert_allclose(found.difference_error, error(*beside), atol=1e-15)
+
+
+RULES = (None, "top_1")
+
+
+def test_maps_with_rules_are_judged_without_their_rows():
+    engine = make_engine(losses=("subset_zero_one", "lrap"))
+    found = cross_fitted(engine, learn, seed=3, rules=RULES)
+    plain = cross_fitted(engine, learn, seed=3)
+    assert found.rules == RULES and plain.rules == ()
+    assert_array_equal(found.maps, plain.maps)
+    for name in ("losses", "standard_error"):
+        assert_array_equal(getattr(found, name)[0], getattr(plain, name)[0])
+    logits, _, _ = twin(engine, 3)
+    shifted = np.stack([shifted_rows(*one) for one in zip(RULES, logits, strict=True)])
+    expected = loss_values(engine.targets.dense, shifted, engine.loss_set.names)
+    assert_allclose(found.losses, expected)
+    assert (found.standard_error > 0).all()
+    assert found.difference_error[1, 0] > 0
+    # The ranks are those of the map: nothing is known of them that was not before.
+    assert_allclose(found.losses[1, 1], plain.losses[1, 1])
+    front, _ = found.front(5, keep_first=True)
+    kept = [
+        np.flatnonzero((found.losses == one).all(axis=1))[0] for one in front.losses
+    ]
+    assert front.rules == tuple(RULES[i] for i in kept)
+
+
+def test_functions_see_rows_that_a_rule_decided():
+    def wrong_rows(Y, scores):
+        return ((scores > 0) != Y).any(axis=1).mean()
+
+    plain = cross_fitted(
+        make_engine(losses=("subset_zero_one",)), learn, seed=0, rules=RULES
+    )
+    own = cross_fitted(make_engine(losses=(wrong_rows,)), learn, seed=0, rules=RULES)
+    assert_allclose(own.losses, plain.losses)
+    one_row = cross_fitted(make_engine(n=1), learn, seed=0, rules=RULES)
+    assert one_row.rules == RULES
 
 
 def test_other_scores_may_judge():

@@ -9,6 +9,12 @@ from clml import ParetoFront
 NAMES = ("hamming", "lrap", "micro_f1")
 
 
+def make_ruled():
+    losses = np.array([[0.1, 0.9], [0.2, 0.3], [0.3, 0.25]])
+    rules = (None, "top_2", "best_prefix")
+    return ParetoFront(losses, ("a", "b"), np.zeros((3, 1)), default=0, rules=rules)
+
+
 def make_front(losses, names=NAMES):
     losses = np.asarray(losses, dtype=float)
     theta = np.zeros((len(losses), 4), dtype=np.float32)
@@ -322,3 +328,41 @@ def test_limits_and_weights_are_of_losses(arguments, argument):
     message = rf"{argument} must name optimised losses, some of \['hamming'.*'knee'\.$"
     with pytest.raises(ValueError, match=message):
         FRONT.select(**arguments)
+
+
+def test_rules_are_shown():
+    front = make_ruled()
+    assert str(front).splitlines()[1:] == [
+        "         a      b         rule",
+        "0 *  0.100  0.900",
+        "1    0.200  0.300        top_2",
+        "2    0.300  0.250  best_prefix",
+    ]
+    page = front._repr_html_()
+    assert "<th>rule</th>" in page
+    assert "<td>0.250</td><td>best_prefix</td>" in page
+    assert "b 0.3000, top_2</title>" in page
+    pytest.importorskip("pandas")
+    frame = front.to_frame()
+    assert list(frame) == ["a", "b", "rule", "is_default"]
+    assert frame["rule"].tolist() == [None, "top_2", "best_prefix"]
+
+
+def test_a_front_without_rules_does_not_speak_of_them():
+    assert FRONT.rules == (None,) * 4
+    assert "rule" not in str(FRONT) + FRONT._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ((None,), r"one for each of 2 models, got \(None,\)"),
+        ([None, "top_1"], "must be a tuple"),
+        ((None, "top_0"), "'top_k' with a number"),
+        ((None, 1), "'at_least_one'"),
+        ("ab", "must be a tuple"),
+    ],
+)
+def test_rules_that_are_none_are_refused(rules, message):
+    with pytest.raises(ValueError, match=message):
+        ParetoFront(np.ones((2, 1)), ("a",), np.zeros((2, 1)), rules=rules)

@@ -129,6 +129,24 @@ def test_ends_of_a_front_are_better_in_their_losses():
     assert np.abs(losses - front.losses).max() < 3 * front.standard_error.max()
 
 
+def test_rows_of_one_label_are_found_by_a_rule():
+    generator = np.random.default_rng(0)
+    scores = generator.normal(size=(300, 1, 6))
+    Y = np.eye(6, dtype=int)[(scores[:, 0] + generator.normal(size=(300, 6))).argmax(1)]
+    losses = ("subset_zero_one", "example_f1", "lrap")
+    front = evolve(scores, Y, losses=losses).front
+    assert front.rules[front.losses[:, 0].argmin()] == "top_1"
+    assert front.losses[:, 0].min() < 0.9 * front.losses[front.rules.index(None), 0]
+    # The only loss: its own map, and what rules make of probabilities.
+    alone = evolve(scores, Y, losses=losses[:1])
+    assert alone.front.rules[alone.default] is None
+    assert alone.front.rules[alone.front.losses[:, 0].argmin()] == "top_1"
+    # Losses that no rule can help cost nothing further, nor do maps without a search.
+    assert evolve(scores, Y, losses=("hamming", "lrap")).front.rules == ()
+    cuts = evolve(scores, Y, losses=losses, transform="thresholds")
+    assert cuts.front.rules == ()
+
+
 def test_a_shift_that_all_labels_need_is_found():
     scores, Y = make_scores(n=400, offset=-1.5)
     found = evolve(scores, Y)

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clml import _score_engine
+from clml._row_rules import shifted_rows
 from clml._score_engine import ScoreEngine
 from clml._score_map import MapSpace, apply_map
 from clml.losses import LossSet, RowTargets, loss_values
@@ -163,3 +164,31 @@ def test_scores_of_another_shape_are_refused():
     engine, scores, *_ = make_engine()
     with pytest.raises(ValueError, match=r"shape \(30, 2, 3\) .* got \(30, 1, 3\)"):
         ScoreEngine(engine.space, scores[:, :1], engine.targets, LOSSES)
+
+
+@pytest.mark.parametrize("m", [1, 2])
+def test_each_candidate_has_its_rule(m):
+    losses = (*LOSSES, "subset_zero_one")
+    engine, scores, Y, weight = make_engine(m=m, losses=losses, weighted=True)
+    generator = np.random.default_rng(0)
+    maps = engine.space.maps(generator.normal(size=(5, engine.space.n_deviations)))
+    rules = ("top_1", None, "best_prefix", "top_1", "at_least_one")
+    mixing = engine.space.mixing
+    logits = [apply_map(one, scores, mixing=mixing) for one in maps]
+    decided = [shifted_rows(*one) for one in zip(rules, logits, strict=True)]
+    expected = loss_values(Y, np.stack(decided), losses, weight)
+    np.testing.assert_allclose(engine.losses(maps, rules), expected)
+    np.testing.assert_array_equal(engine.losses(maps, (None,) * 5), engine.losses(maps))
+    ruled = engine.ruled_by("top_1")
+    np.testing.assert_array_equal(ruled.scores(maps)[0], decided[0])
+    np.testing.assert_array_equal(
+        ruled.losses(maps[:1]), engine.losses(maps, rules)[:1]
+    )
+
+
+def test_functions_are_told_what_rules_decide():
+    engine, *_ = make_engine(losses=(count_predictions, "hamming"))
+    maps = np.tile(engine.space.identity(), (3, 1))
+    found = engine.losses(maps, ("top_2", None, "top_1"))[:, 0]
+    plain = engine.losses(maps)[1, 0]
+    np.testing.assert_allclose(found, [2 / 3, plain, 1 / 3])

@@ -266,6 +266,9 @@ class CLMLClassifier(LebesgueEstimator):
         What their logits are divided by.
     incumbent_ : str or int
         Which they are.
+    rule_ : str or None
+        What decides whole rows beside them, see ``front_.rules``; None where every
+        label is cut by itself.
     history_ : dict of arrays
         Per epoch: ``sigma`` (the learning rate of an ascent), ``measure`` (of the
         training losses), ``archive_measure`` (the largest so far on the rows that
@@ -1001,7 +1004,7 @@ class CLMLClassifier(LebesgueEstimator):
         told = {name: describer.of(value) for name, value in values.items()}
         return super()._settings_of_run(describer) | where | told
 
-    def _logits(self, X: Any) -> NDArray[np.float64]:
+    def _mapped_logits(self, X: Any) -> NDArray[np.float64]:
         if hasattr(self, "ensemble_"):
             scale, bias = np.split(self.theta_.astype(np.float64), 2)
             few = X.shape[0] < _WORTH_THREADS
@@ -1010,11 +1013,11 @@ class CLMLClassifier(LebesgueEstimator):
                 logits = self.ensemble_.logits(
                     self.networks_, self.member_scale_, X, executor
                 )
-            return (scale * logits + bias) / self.temperature_
+            return scale * logits + bias
         networks = predictor_of(self.theta_, self.layout_, self.scaling_)
         # BLAS rounds otherwise with more threads, and a fit beside takes them away.
         with single_threaded_blas():
-            return networks.logits(X) / self.temperature_
+            return networks.logits(X)
 
 
 def _default_kinds(train: Part) -> list[int]:

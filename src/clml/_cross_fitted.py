@@ -18,9 +18,9 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,19 +49,27 @@ class CrossFitted:
     standard_error : float64 array (m, o)
     difference_error : float64 array (m, o)
         The standard error of the difference from the first map.
+    rules : tuple of str or None
+        The row rule of each map; () if none has one.
     """
 
     maps: NDArray[np.float64]
     losses: NDArray[np.float64]
     standard_error: NDArray[np.float64]
     difference_error: NDArray[np.float64]
+    rules: tuple[str | None, ...] = ()
 
     @classmethod
-    def apparent(cls, maps: NDArray[np.float64], engine: ScoreEngine) -> CrossFitted:
+    def apparent(
+        cls,
+        maps: NDArray[np.float64],
+        engine: ScoreEngine,
+        rules: tuple[str | None, ...] = (),
+    ) -> CrossFitted:
         """Return maps with their losses on the rows at hand, errors unknown."""
-        losses = engine.losses(maps)
+        losses = engine.losses(maps, rules)
         unknown = np.full(losses.shape, np.nan)
-        return cls(maps, losses, unknown, unknown)
+        return cls(maps, losses, unknown, unknown, rules)
 
     def front(self, most: int, *, keep_first: bool) -> tuple[CrossFitted, int | None]:
         """Return the maps that no other dominates, in the order of their first loss.
@@ -103,9 +111,15 @@ class CrossFitted:
             worth = contributions_and_ends(losses[kept])
             kept = kept[np.lexsort((-worth, ~stays))[:most]]
         kept = kept[np.lexsort(losses[kept].T[::-1])]
-        arrays = (getattr(self, field.name)[kept] for field in fields(self))
+        found = CrossFitted(
+            self.maps[kept],
+            self.losses[kept],
+            self.standard_error[kept],
+            self.difference_error[kept],
+            tuple(self.rules[i] for i in kept) if self.rules else (),
+        )
         first = np.flatnonzero(kept == 0)
-        return CrossFitted(*arrays), int(first[0]) if len(first) else None
+        return found, int(first[0]) if len(first) else None
 
 
 def cross_fitted(
@@ -115,6 +129,7 @@ def cross_fitted(
     n_folds: int = 5,
     executor: Executor | None = None,
     judge: ScoreEngine | None = None,
+    rules: Sequence[str | None] = (),
 ) -> CrossFitted:
     """Learn maps from all rows, and judge them on rows that they were learnt without.
 
@@ -132,6 +147,8 @@ def cross_fitted(
     judge : ScoreEngine, default=None
         Other scores of the same rows, by which maps are judged; None for those that
         they are learnt from.
+    rules : sequence of str or None, default=()
+        The row rule of each map, the same for any rows; () if none has one.
 
     Examples
     --------
@@ -155,10 +172,10 @@ def cross_fitted(
     >>> bool(apparent < 0.46), bool(abs(found.losses[0, 0] - 0.5) < 0.06)
     (True, True)
     """
-    alone = engine.helped_by(None)
+    alone, rules = engine.helped_by(None), tuple(rules)
     n = engine.n_rows
     if n < 2:
-        return CrossFitted.apparent(learn(alone), engine)
+        return CrossFitted.apparent(learn(alone), engine, rules)
     # Not stratified: a fold that has each label as often as the other rows would
     # confirm whatever chance made of these.
     order = np.random.default_rng(seed).permutation(n)
@@ -167,13 +184,17 @@ def cross_fitted(
     maps, *of_folds = shared(executor, learn, engines)
     judged = _judged_matrices if engine.loss_set.matrix_losses else _judged_sums
     # Groups of a fold are judged by its maps: a group is part of one fold.
-    losses, without = judged((judge or engine).helped_by(None), of_folds, held_out)
-    on_all = alone.losses(np.concatenate([maps, *of_folds])).reshape(-1, *losses.shape)
+    jury = (judge or engine).helped_by(None)
+    losses, without = judged(jury, of_folds, held_out, rules)
+    all_maps = np.concatenate([maps, *of_folds])
+    on_all = alone.losses(all_maps, rules * (1 + len(of_folds)))
+    on_all = on_all.reshape(-1, *losses.shape)
     return CrossFitted(
         maps,
         losses,
         _error(without, on_all, _widened(len(on_all) - 1)),
         _error(without - without[:, :1], on_all - on_all[:, :1]),
+        rules,
     )
 
 
@@ -193,10 +214,11 @@ def _judged_sums(
     engine: ScoreEngine,
     maps: list[NDArray[np.float64]],
     held_out: list[NDArray[np.intp]],
+    rules: tuple[str | None, ...],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return losses (m, o), and (groups, m, o) without each group, from sums."""
     found = [
-        engine.take(rows).evaluate(maps[fold])
+        engine.take(rows).evaluate(maps[fold], rules)
         for fold, rows in _groups(held_out, _GROUPS)
     ]
     weights = np.array([one.weight for one in found])
@@ -219,6 +241,7 @@ def _judged_matrices(
     engine: ScoreEngine,
     maps: list[NDArray[np.float64]],
     held_out: list[NDArray[np.intp]],
+    rules: tuple[str | None, ...],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the same for losses that need the scores of all rows at once."""
     targets = engine.targets
@@ -232,8 +255,9 @@ def _judged_matrices(
     # One map after another: the scores of all of them may not fit into memory.
     for number in range(len(maps[0])):
         scores = np.empty((1, engine.n_rows, targets.n_labels))
+        rule = rules[number] if rules else None
         for own, rows, part in zip(maps, held_out, parts, strict=True):
-            scores[:, rows] = part.scores(own[[number]])
+            scores[:, rows] = part.ruled_by(rule).scores(own[[number]])
         losses.append(loss_set.evaluate(scores, targets)[0])
         without.append(
             [

@@ -81,8 +81,24 @@ def _decides(loss: Loss) -> bool:
     if isinstance(loss, MatrixLoss):
         return False
     names = {statistic.name for statistic in loss.resolved_statistics()}
-    of_ranks = _OF_RANKS | {name for name in names if name.startswith("top_hits_")}
-    return not names <= of_ranks | _OF_PROBABILITIES
+    return not names <= _without_decisions(names)
+
+
+def _without_decisions(names: set[str]) -> set[str]:
+    """Return the statistics of ranks and probabilities, those among names included."""
+    counts = {name for name in names if name.startswith("top_hits_")}
+    return {*_OF_RANKS, *_OF_PROBABILITIES, *counts}
+
+
+def decides_rows(loss: Loss) -> bool:
+    """Tell whether a loss may depend on which labels of a row are decided together.
+
+    Sums over labels do not, nor do ranks and probabilities. Of functions, and of
+    statistics of a user's own, it is not known.
+    """
+    names = {statistic.name for statistic in loss.resolved_statistics()}
+    of_others = _SUMS | _SUMS_OF_LABELS | _without_decisions(names)
+    return isinstance(loss, MatrixLoss) or not names <= of_others
 
 
 def _best(

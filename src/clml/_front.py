@@ -14,13 +14,15 @@ from numpy.typing import NDArray
 
 from ._expected_losses import expects_decisions
 from ._front_shown import front_html, front_text
+from ._row_rules import is_row_rule
 from ._sklearn_compat import warn_user
 
 RULES = ("knee", "geometric_mean")
 
 # By how many standard errors of the difference a model has to lead the default. Where
 # to cut for a loss of decisions follows from probabilities, and the rows need only
-# agree; a model that is said to rank better has nothing but the rows to show for it.
+# agree; so it is with the few rules for whole rows. A model that is said to rank better
+# has nothing but the rows to show for it.
 _LEAD, _LEAD_OF_DECISIONS = 1.5, 0.5
 
 
@@ -47,6 +49,10 @@ class ParetoFront:
         The model that predicts if nothing else is chosen, where it is one of these. It
         is kept, and has a star in the table, even if another looks better in every
         loss: that may be luck.
+    rules : tuple of str or None
+        What decides the rows of each model beside its numbers: None where every label
+        is cut by itself, at 0; "at_least_one", "top_k" or "best_prefix" where a row
+        has so many of its highest labels. See docs/trade-off.md.
 
     Notes
     -----
@@ -84,6 +90,19 @@ class ParetoFront:
     0
     >>> front.select("lrap", at_most={"hamming": 0.5})
     1
+
+    Models for a loss of whole rows may have a rule:
+
+    >>> ParetoFront(
+    ...     losses=np.array([[0.3, 0.2], [0.4, 0.1]]),
+    ...     loss_names=("subset_zero_one", "lrap"),
+    ...     theta=np.zeros((2, 5), dtype=np.float32),
+    ...     rules=("top_1", None),
+    ... )
+    ParetoFront of 2 models
+        subset_zero_one   lrap   rule
+    0             0.300  0.200  top_1
+    1             0.400  0.100
     """
 
     losses: NDArray[np.float64]
@@ -93,6 +112,7 @@ class ParetoFront:
     standard_error: NDArray[np.float64] = None  # type: ignore[assignment]
     difference_error: NDArray[np.float64] = None  # type: ignore[assignment]
     default: int | None = None
+    rules: tuple[str | None, ...] = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         m, unknown = len(self.losses), np.full(self.losses.shape, np.nan)
@@ -100,6 +120,7 @@ class ParetoFront:
             "temperature": np.ones(m),
             "standard_error": unknown,
             "difference_error": unknown,
+            "rules": (None,) * m,
         }
         for name, values in standing_in.items():
             if getattr(self, name) is None:
@@ -121,6 +142,16 @@ class ParetoFront:
             raise ValueError(
                 f"default must be the index of one of {m} models, got {self.default}."
             )
+        rules = self.rules
+        if not isinstance(rules, tuple) or not all(
+            rule is None or is_row_rule(rule) for rule in rules
+        ):
+            raise ValueError(
+                "rules must be a tuple of None, 'at_least_one', 'top_k' with a number "
+                f"as k, and 'best_prefix', got {rules!r}."
+            )
+        if len(rules) != m:
+            raise ValueError(f"rules must be one for each of {m} models, got {rules}.")
 
     def __len__(self) -> int:
         return len(self.losses)
@@ -138,9 +169,9 @@ class ParetoFront:
         -------
         pandas.DataFrame
             One row a model. Columns are the names of the losses, and each again with
-            ``_error`` behind it for its standard error, where that is known;
-            ``is_default`` is true for the model that predicts if nothing else is
-            chosen. Needs pandas.
+            ``_error`` behind it for its standard error, where that is known; ``rule``
+            where a model has one; ``is_default`` is true for the model that predicts
+            if nothing else is chosen. Needs pandas.
         """
         try:
             pd = import_module("pandas")
@@ -152,6 +183,8 @@ class ParetoFront:
                 self.loss_names, self.standard_error.T, strict=True
             ):
                 columns[f"{name}_error"] = values
+        if any(self.rules):
+            columns["rule"] = pd.Series(self.rules, dtype=object)
         columns["is_default"] = np.arange(len(self)) == self.default
         return pd.DataFrame(columns, index=pd.RangeIndex(len(self), name="model"))
 

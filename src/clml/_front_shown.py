@@ -35,11 +35,15 @@ class Shown(Protocol):
     def default(self) -> int | None:
         """The model that predicts if nothing else is chosen."""
 
+    @property
+    def rules(self) -> tuple[str | None, ...]:
+        """What decides the rows of each model, None for its numbers alone."""
+
 
 def front_text(front: Shown) -> str:
     """Return a front as a table in plain text."""
     shown = [(f"{number} {mark}", *cells) for number, mark, *cells in _cells(front)]
-    lines = [("", *front.loss_names), *shown]
+    lines = [("", *_heads(front)), *shown]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     table = [
         "  ".join(
@@ -52,7 +56,7 @@ def front_text(front: Shown) -> str:
 
 def front_html(front: Shown) -> str:
     """Return a front as HTML: a plot of its losses beside a table."""
-    head = "".join(f"<th>{escape(name)}</th>" for name in ("", *front.loss_names))
+    head = "".join(f"<th>{escape(name)}</th>" for name in ("", *_heads(front)))
     body = "".join(
         f"<tr><th>{number}{mark}</th>"
         + "".join(f"<td>{escape(cell)}</td>" for cell in cells)
@@ -84,10 +88,16 @@ def _rest(front: Shown) -> list[str]:
     return [f"... and {hidden} more"] if hidden > 0 else []
 
 
+def _heads(front: Shown) -> tuple[str, ...]:
+    return (*front.loss_names, "rule") if any(front.rules) else front.loss_names
+
+
 def _cells(front: Shown) -> list[list[str]]:
-    """Return number, mark and losses of each model that is shown."""
+    """Return number, mark and losses of each model that is shown, and rules if any."""
+    rules = [[rule or ""] if any(front.rules) else [] for rule in front.rules]
+    marks = ["*" if i == front.default else "" for i in range(len(rules))]
     return [
-        [str(i), "*" if i == front.default else "", *_with_errors(losses, errors)]
+        [str(i), marks[i], *_with_errors(losses, errors), *rules[i]]
         for i, (losses, errors) in enumerate(
             zip(front.losses, front.standard_error, strict=True)
         )
@@ -140,7 +150,7 @@ def _plot(front: Shown, x: int, y: int) -> str:
             f'<circle cx="{across(a):.1f}" cy="{up(b):.1f}" r="4" fill="{filled}" '
             'stroke="currentColor"><title>'
             f"{i}: {escape(names[0])} {a:.4f}, {escape(names[1])} {b:.4f}"
-            "</title></circle>"
+            f"{_beside(front.rules[i])}</title></circle>"
         )
     left, bottom = _ROOM, _SIDE - _ROOM
     numbers = [
@@ -161,6 +171,10 @@ def _plot(front: Shown, x: int, y: int) -> str:
         'font-size="11" font-family="sans-serif">'
         f"{frame}{''.join(marks)}{''.join(numbers)}</svg>"
     )
+
+
+def _beside(rule: str | None) -> str:
+    return "" if rule is None else f", {escape(rule)}"
 
 
 def _text(x: float, y: float, words: str, anchor: str) -> str:

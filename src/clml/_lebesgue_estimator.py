@@ -27,6 +27,7 @@ from ._front import RULES, ParetoFront
 from ._keeper import Keeper, Stopping
 from ._multilabel import MultiLabelMixin
 from ._paths import PathLike
+from ._row_rules import shifted_rows
 from ._rows import FitRows
 from ._run_state import damaged, search_state
 from ._search import Search, history_arrays
@@ -79,7 +80,7 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
 
     A subclass has the parameters ``losses, incumbent, calibrate, max_epochs,
     patience, max_seconds, n_jobs, verbose``, builds the search and says what the
-    logits of a theta are.
+    logits of a theta are, ``_mapped_logits(X)``, before its temperature and its rule.
     """
 
     _checkpoint_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -157,6 +158,21 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
         from .report import report_of
 
         return report_of(snapshot(self), path, X, y)
+
+    @property
+    def rule_(self) -> str | None:
+        """What decides a row beside ``theta_``, as ``front_.rules`` has it."""
+        check_is_fitted(self)
+        chosen = self.incumbent_
+        return None if isinstance(chosen, str) else self.front_.rules[chosen]
+
+    def _logits(self, X: Any) -> NDArray[np.float64]:
+        # Last of all, so that the sign of what is returned is what the rule says.
+        logits = self._mapped_logits(X) / self.temperature_
+        return shifted_rows(self.rule_, logits, self.temperature_)
+
+    def _mapped_logits(self, X: Any) -> NDArray[np.float64]:
+        raise TypeError(f"{type(self).__name__} must define _mapped_logits().")
 
     def _predicting(self, model: dict[str, Any]) -> dict[str, Any]:
         """Return the attributes that predict, from those of a chosen model."""

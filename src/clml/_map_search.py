@@ -8,7 +8,8 @@ halves of the rows choose: what is learnt on one half is judged on the other.
 Deviations ascend the smoothed losses where these have a gradient; for functions they
 are evolved. Around them lies the front: maps on the way to the best one of each loss
 alone. Where a loss reads decisions that is a matter of probabilities: counting errors
-on some hundred rows says less of where to cut than what is to be expected.
+on some hundred rows says less of where to cut than what is to be expected. For losses
+of whole rows some maps have a rule, see ``_row_rules``.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from ._cross_fitted import CrossFitted, Learn, cross_fitted
 from ._expected_losses import best_shifts
 from ._label_calibration import fit_label_calibration
 from ._map_ascent import ascended_deviations, can_ascend
+from ._row_rules import Offer, offered_rules
 from ._run_state import damaged, entry, read_float, read_progress, read_strategy
 from ._score_engine import ScoreEngine
 from ._score_map import MapSpace, moved_map
@@ -219,6 +221,10 @@ class MapSearch:
         self._averages = averages and self._ascends
         self._ascended: dict[float, NDArray[np.float64]] = {}
         self._spread: tuple[float, float] | None = None
+        # How many labels rows have, which some rules ask for, is told by all of them.
+        self._ruled: tuple[Offer, ...] = ()
+        if self._may_ascend:
+            self._ruled = offered_rules(get_losses(losses), self.rows.targets)
         self._fitness = Fitness(
             ties=ties, method="exact", n_samples=1, seed=(*seed, 1), archived=False
         )
@@ -334,7 +340,7 @@ class MapSearch:
         n_epochs: int,
     ) -> CrossFitted:
         """Return maps to choose from; the first is the one that was learnt."""
-        if self.space.evolved and self._n_losses > 1:
+        if self.space.evolved and (self._n_losses > 1 or self._ruled):
             same = self.rows.scores(self.space.identity()[None])[0]
             # Two numbers that all rows choose, for each fold too.
             self._spread = fit_label_calibration(same, self.rows.targets).spread
@@ -356,6 +362,7 @@ class MapSearch:
             # Functions of a user's own are called by one thread.
             executor=None if self.rows.loss_set.matrix_losses else self._executor,
             judge=self._judging,
+            rules=self._rules_of_maps(),
         )
 
     def _average(self, engine: ScoreEngine) -> NDArray[np.float64]:
@@ -387,6 +394,8 @@ class MapSearch:
     ) -> NDArray[np.float64]:
         """Return a map of all losses, and maps from there to those of each alone.
 
+        Behind them are those that have a row rule.
+
         Parameters
         ----------
         engine : ScoreEngine
@@ -404,20 +413,41 @@ class MapSearch:
             if shrinkage.strength > 0:
                 deviations = self._taught(engine, shift, n_epochs)
             centre = self.space.maps(deviations[None], shift, shrinkage.strength)[0]
-        ends = self._ends(engine, shrinkage.shift) if self._n_losses > 1 else []
-        between = [(1 - t) * centre + t * end for end in ends for t in _STEPS_TO_END]
-        return np.array([centre, *between])
+        if self._n_losses == 1 and not self._ruled:
+            return np.array([centre])
+        likely = self._probabilities(engine)
+        ends = self._ends(engine, likely, shrinkage.shift)
+        between = [
+            (1 - t) * centre + t * end for end in ends for t in self._steps_to_end
+        ]
+        ruled = [likely if place is None else ends[place] for _, place in self._ruled]
+        return np.array([centre, *between, *ruled])
 
-    def _ends(self, engine: ScoreEngine, shift: float) -> list[NDArray[np.float64]]:
+    @property
+    def _steps_to_end(self) -> tuple[float, ...]:
+        # What all losses together teach is the end of an only one.
+        return _STEPS_TO_END if self._n_losses > 1 else ()
+
+    def _rules_of_maps(self) -> tuple[str | None, ...]:
+        """Return the row rule of each of ``_maps_between``; () if none has one."""
+        if not self._ruled:
+            return ()
+        n_plain = 1 + len(self._steps_to_end) * self._n_losses
+        return (*[None] * n_plain, *(rule for rule, _ in self._ruled))
+
+    def _ends(
+        self, engine: ScoreEngine, likely: NDArray[np.float64], shift: float
+    ) -> list[NDArray[np.float64]]:
         """Return a map for each loss alone.
 
         Parameters
         ----------
         engine : ScoreEngine
+        likely : float64 array (size,)
+            The map to logits of each label's probability.
         shift : float
             Of all labels, for losses that do not say where to cut.
         """
-        likely = self._probabilities(engine)
         losses = engine.loss_set.losses
         logits = engine.scores(likely[None])[0]
         cuts = best_shifts(losses, logits, engine.targets.weight)

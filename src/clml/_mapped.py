@@ -273,6 +273,7 @@ class MappedScoresClassifier(LebesgueEstimator):
             standard_error=found.front.standard_error,
             difference_error=found.front.difference_error,
             default=found.default,
+            rules=found.front.rules or None,  # type: ignore[arg-type]
         )
         maps = {"final": found.final_map, "mean": found.mean_map}
         alternatives = {k: (v, 1.0) for k, v in maps.items() if v is not None}
@@ -349,14 +350,13 @@ class MappedScoresClassifier(LebesgueEstimator):
         _check_two_dimensions(X)
         return validate_data(self, X, reset=False, skip_check_array=True)
 
-    def _logits(self, X: Any) -> NDArray[np.float64]:
+    def _mapped_logits(self, X: Any) -> NDArray[np.float64]:
         scores = [
             label_logits(learner, X, self.n_labels_)
             for learner in self._fitted_learners()
         ]
         stacked = np.stack(scores, axis=1)
-        logits = apply_map(self.theta_, stacked, mixing=self._mixing)
-        return logits / self.temperature_
+        return apply_map(self.theta_, stacked, mixing=self._mixing)
 
     def to_onnx(
         self, path: PathLike, *, dtype: str = "float32", opset: int = 18
@@ -418,13 +418,16 @@ def _calibrated(
 ) -> tuple[ParetoFront, dict[str, tuple[NDArray[np.float64], float]]]:
     """Return the models with temperatures, of all of them or one only."""
 
-    def temperature(name: str | int, theta: NDArray[np.floating]) -> float:
+    def temperature(
+        name: str | int, theta: NDArray[np.floating], rule: str | None = None
+    ) -> float:
         if only is not None and name != only:
             return 1.0
-        scores = run.rows.scores(theta[None])
+        scores = run.rows.ruled_by(rule).scores(theta[None])
         return float(fit_temperatures(scores, run.rows.targets)[0])
 
-    values = np.array([temperature(i, theta) for i, theta in enumerate(front.theta)])
+    both = zip(front.theta, front.rules, strict=True)
+    values = np.array([temperature(i, *pair) for i, pair in enumerate(both)])
     pairs = {k: (v, temperature(k, v)) for k, (v, _) in alternatives.items()}
     return replace(front, temperature=values), pairs
 

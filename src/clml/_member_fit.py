@@ -15,6 +15,7 @@ from ._jury import Together
 from ._map_search import EvolvedMap, evolve_map
 from ._members import MemberRun
 from ._own_losses import FULL, MapBudget
+from ._row_rules import shifted_rows
 from ._score_map import apply_map
 from ._search import history_arrays
 from .lebesgue import Ties
@@ -107,11 +108,12 @@ def member_attributes(
     # Rows that every member was trained on say nothing of how far off losses may be.
     known = 1.0 if run.jury.impartial else np.nan
     maps = [*found.maps, outputs.final_map, outputs.mean_map]
+    rules = [*(found.rules or [None] * len(found.maps)), None, None]
     temperature = np.ones(len(maps))
     if calibrate:
         scores = together.unseen[:, None]
-        for i, theta in enumerate(maps):
-            logits = apply_map(theta, scores)[None]
+        for i, (theta, rule) in enumerate(zip(maps, rules, strict=True)):
+            logits = shifted_rows(rule, apply_map(theta, scores))[None]
             (temperature[i],) = fit_temperatures(logits, run.judge)
     front = ParetoFront(
         losses=found.losses,
@@ -121,6 +123,7 @@ def member_attributes(
         standard_error=known * found.standard_error,
         difference_error=known * found.difference_error,
         default=outputs.default,
+        rules=found.rules or None,  # type: ignore[arg-type]
     )
     history = run.progress.history
     judged = [record["incumbent_validation"] for record in history]

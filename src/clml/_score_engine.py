@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from typing import Any, Self
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ._map_lanes import sum_map_statistics
 from ._memory import Portion, begin_sparingly
+from ._row_rules import shifted_rows
 from ._score_map import MapSpace, apply_maps, split_maps
 from ._simd import side_by_side
 from .engine._base import drawn_rows
@@ -71,6 +72,7 @@ class ScoreEngine:
         self.loss_set = LossSet(get_losses(losses), targets.n_labels)
         self._scores = np.ascontiguousarray(scores, dtype=np.float64)
         self._executor = executor
+        self._rule: str | None = None
         self._in_flight = Portion("candidates", BLOCK_CANDIDATES)
         self._scored = Portion("candidates' scores")
         self._decode: Callable[..., NDArray[np.float64]] = partial(
@@ -105,6 +107,12 @@ class ScoreEngine:
         other._decode = partial(self.space.maps, shift=shift)
         return other
 
+    def ruled_by(self, rule: str | None) -> Self:
+        """Return an engine on the same rows whose candidates all have a row rule."""
+        other = copy.copy(self)
+        other._rule = rule
+        return other
+
     def helped_by(self, executor: Executor | None) -> Self:
         """Return an engine on the same rows with other threads."""
         other = copy.copy(self)
@@ -127,16 +135,40 @@ class ScoreEngine:
         """An engine that has the scores of single rows: this one."""
         return self
 
-    def losses(self, thetas: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Return the losses (population, o) of candidates (population, n)."""
-        return self.loss_set.close(self.evaluate(thetas))
+    def losses(
+        self,
+        thetas: NDArray[np.floating],
+        rules: Sequence[str | None] = (),
+    ) -> NDArray[np.float64]:
+        """Return the losses (population, o) of candidates, as ``evaluate`` has them."""
+        return self.loss_set.close(self.evaluate(thetas, rules))
 
     def begin(self, thetas: NDArray[np.floating]) -> Callable[[], NDArray[np.float64]]:
         """Return what computes the losses: there is nobody else to do it."""
         return partial(self.losses, thetas)
 
-    def evaluate(self, thetas: NDArray[np.floating]) -> Statistics:
-        """Return the statistics of candidates (population, n)."""
+    def evaluate(
+        self,
+        thetas: NDArray[np.floating],
+        rules: Sequence[str | None] = (),
+    ) -> Statistics:
+        """Return the statistics of candidates.
+
+        Parameters
+        ----------
+        thetas : float array (population, n)
+        rules : sequence of str or None, default=()
+            The row rule of each candidate; () if none has one but the engine's.
+        """
+        if not any(rules):
+            return self._evaluate(thetas)
+        parts = []
+        for rule in dict.fromkeys(rules):
+            which = np.array([i for i, own in enumerate(rules) if own == rule])
+            parts.append((which, self.ruled_by(rule)._evaluate(thetas[which])))
+        return _in_one(parts, len(thetas))
+
+    def _evaluate(self, thetas: NDArray[np.floating]) -> Statistics:
         totals = self.loss_set.new_totals(len(thetas))
         matrix_losses = {
             loss.name: np.empty(len(thetas)) for loss in self.loss_set.matrix_losses
@@ -160,7 +192,9 @@ class ScoreEngine:
 
     def _sums(self, weights: NDArray[np.float64], bias: NDArray[np.float64]) -> Totals:
         """Return the sums over all rows, those of shards added in their order."""
-        in_lanes = self.loss_set.lane_statistics is not None and not self.space.mixing
+        # Lanes keep no logits; mixing labels, and rules, need all of a row.
+        whole_rows = self.space.mixing or self._rule is not None
+        in_lanes = self.loss_set.lane_statistics is not None and not whole_rows
         sum_rows = self._sum_rows_in_lanes if in_lanes else self._sum_rows
         tasks = cut(len(bias), self.n_rows)
         parts = self._run(partial(sum_rows, weights, bias), tasks, len(bias))
@@ -232,10 +266,9 @@ class ScoreEngine:
         step = rows_per_block(0, self.targets.n_labels, 8)
         for start in range(task.start, task.stop, step):
             block = self._scores[start : min(start + step, task.stop)]
-            yield (
-                start,
-                apply_maps(weights[some], bias[some], block, self.space.mixing),
-            )
+            logits = apply_maps(weights[some], bias[some], block, self.space.mixing)
+            rows = logits.reshape(-1, logits.shape[2])
+            yield start, shifted_rows(self._rule, rows).reshape(logits.shape)
 
     def _logits(
         self, weights: NDArray[np.float64], bias: NDArray[np.float64]
@@ -274,3 +307,21 @@ class ScoreEngine:
         helpers = None if size < _SMALL_WORK else self._executor
         missed = partial(self._in_flight.cut, n_candidates)
         return begin_sparingly(helpers, work, tasks, missed=missed)()
+
+
+def _in_one(
+    parts: list[tuple[NDArray[np.integer], Statistics]], n_candidates: int
+) -> Statistics:
+    """Return the statistics of candidates, given those of some and of others."""
+    one = parts[0][1]
+    together = Statistics(one.weight, {})
+    for name, values in one.sums.items():
+        together.sums[name] = np.empty((n_candidates, *values.shape[1:]))
+    for name in one.matrix_losses:
+        together.matrix_losses[name] = np.empty(n_candidates)
+    for which, found in parts:
+        for name, values in found.sums.items():
+            together.sums[name][which] = values
+        for name, values in found.matrix_losses.items():
+            together.matrix_losses[name][which] = values
+    return together

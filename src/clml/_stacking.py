@@ -199,6 +199,9 @@ class LebesgueStackingClassifier(_BaseComposition, MappedScoresClassifier):
         What its logits are divided by.
     incumbent_ : str or int
         Which it is.
+    rule_ : str or None
+        What decides whole rows beside it, see ``front_.rules``; None where every label
+        is cut by itself.
     shrinkage_ : float
         The strength of the labels' own deviations.
     shift_ : float

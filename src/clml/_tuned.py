@@ -111,6 +111,9 @@ class LebesgueTunedClassifier(MappedScoresClassifier):
         What its logits are divided by.
     incumbent_ : str or int
         Which it is.
+    rule_ : str or None
+        What decides whole rows beside it, see ``front_.rules``; None where every label
+        is cut by itself.
     shrinkage_ : float
         The strength of the labels' own deviations.
     shift_ : float
@@ -153,6 +156,19 @@ class LebesgueTunedClassifier(MappedScoresClassifier):
     ('hamming', 'lrap', 'micro_f1')
     >>> clf.select("micro_f1").predict_proba(X).shape
     (200, 5)
+
+    Each row has exactly one label, which no label can know by itself: of exact matches
+    a rule for whole rows has more.
+
+    >>> one = (Y * [5, 4, 3, 2, 1]).argmax(axis=1)[:, None] == range(5)
+    >>> exact = LebesgueTunedClassifier(
+    ...     KNeighborsClassifier(), losses=("subset_zero_one", "lrap"), random_state=0
+    ... )
+    >>> best = exact.fit(X, one.astype(int)).select("subset_zero_one")
+    >>> best.rule_
+    'at_least_one'
+    >>> int(best.predict(X).sum(axis=1).min())
+    1
 
     A classifier that was fitted before, tuned on rows that it has not seen:
 
