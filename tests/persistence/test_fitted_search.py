@@ -16,6 +16,7 @@ from clml import LebesgueStackingClassifier, LebesgueTunedClassifier, ParetoFron
 from clml.baselines import GaussianNBRelevance
 from clml.persistence import load
 from clml.persistence._fitted import check_fitted
+from clml.persistence._objects import build_dataclass
 
 MAPPED = {"max_epochs": 2, "random_state": 0, "cv": 2, "shrinkage": 0.5}
 NEAREST = KNeighborsClassifier(3)
@@ -179,3 +180,32 @@ def test_a_leaderboard_comes_back(models, tmp_path):
     old = copy.copy(model)
     del old.leaderboard_
     check_fitted(old)
+
+
+def ruled(model, *rules):
+    rules = (*rules, *[None] * (len(model.front_) - len(rules)))
+    return changed(front_=replace(model.front_, rules=rules))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rules_of_a_front(kind, models):
+    for rule in ("at_least_one", "top_1", "top_3", "best_prefix"):
+        model = copy.copy(models[kind])
+        ruled(model, rule)(model)
+        check_fitted(model)
+    for rule in ("top_4", "top_999999999"):  # of 4 labels
+        ruled(model, rule)(model)
+        with pytest.raises(ValueError, match=f"front_.rules holds '{rule}'"):
+            check_fitted(model)
+
+
+@pytest.mark.parametrize("rules", [("top_0",), ["top_1"], (1,), (None, None), "x", 3])
+def test_files_hold_rules_that_there_are(rules):
+    fields = {"losses": np.ones((1, 1)), "loss_names": ("a",), "theta": np.ones((1, 8))}
+    with pytest.raises(ValueError, match="rules must be"):
+        build_dataclass("ParetoFront", {**fields, "rules": rules})
+
+
+def test_fronts_of_files_before_rules_have_none():
+    fields = {"losses": np.ones((1, 1)), "loss_names": ("a",), "theta": np.ones((1, 8))}
+    assert build_dataclass("ParetoFront", fields).rules == (None,)

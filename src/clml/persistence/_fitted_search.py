@@ -11,6 +11,7 @@ from sklearn.utils import Bunch
 from .._ensemble import Ensemble
 from .._front import ParetoFront
 from .._leaderboard import Leaderboard
+from .._row_rules import fits_labels
 from ..encoding import FittedEncoding, FittedKernel
 from ..network import Layout, Scaling, WideLayout, WideNetwork
 from ._checks import (
@@ -275,6 +276,11 @@ def _check_found(estimator: Any, candidate: int, lengths: dict[str, int]) -> Non
         or (type(front.default) is int and 0 <= front.default < len(front.losses)),
         f"front_.default is {front.default!r}, which is no model of the front",
     )
+    for rule in find_a(tuple, front, "rules"):  # the front knows what rules there are
+        require(
+            rule is None or fits_labels(rule, lengths["K"]),
+            f"front_.rules holds {rule!r}, with {lengths['K']} label(s)",
+        )
     check_positive("temperature_", find_number(estimator, "temperature_"))
     check_history(estimator)
     alternatives = find_a(dict, estimator, "_alternatives")

@@ -62,7 +62,8 @@ def export_onnx(
     Of a 1-D y the graph has K = 1: ``probabilities`` are those of ``classes_[1]``, and
     ``classes_[labels[:, 0]]`` is what ``predict`` returns. The file's metadata hold,
     as JSON, ``label_names``, ``loss_names``, ``incumbent``, and where there are such,
-    ``feature_names`` and the two ``classes``.
+    ``rule`` (of rows, which the graph follows), ``feature_names`` and the two
+    ``classes``.
 
     A graph cannot refuse features: rows that ``predict`` refuses, with missing or
     infinite values or beyond 1e100 once they are standardised, have the probabilities
@@ -100,6 +101,7 @@ def export_onnx(
             classifier.member_scale_,
             classifier.theta_,
             float(classifier.temperature_),
+            rule=classifier.rule_,
             two_classes=not isinstance(classifier.classes_, list),
             dtype=dtype,
             opset=opset,

@@ -22,6 +22,7 @@ from ..network import Layout, Scaling
 from ..network._kernels import TINY
 from ..network._range import LARGEST
 from ._onnx_model import DTYPES, Graph, finished_model, networks_text
+from ._onnx_rules import rule_logits
 
 
 def model_of(
@@ -46,15 +47,11 @@ def model_of(
 def add_classifier(graph: Graph, classifier: Any, kind: type[np.floating]) -> str:
     """Add everything from the features to the logits; return the name of these."""
     rows, size = _add_scaling(graph, classifier.scaling_, kind)
-    return _add_networks(
-        graph,
-        rows,
-        size,
-        np.atleast_2d(classifier.theta_),
-        classifier.layout_,
-        float(classifier.temperature_),
-        kind,
-    )
+    layout, temperature = classifier.layout_, float(classifier.temperature_)
+    thetas = np.atleast_2d(classifier.theta_)
+    logits = _add_networks(graph, rows, size, thetas, layout, temperature, kind)
+    rule_logits(graph, classifier.rule_, temperature, layout.n_labels, kind)
+    return logits
 
 
 def _add_scaling(graph: Graph, scaling: Scaling, kind: Any) -> tuple[str, str]:

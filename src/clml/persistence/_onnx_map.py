@@ -10,6 +10,7 @@ import numpy as np
 from .._score_map import split_maps
 from ._onnx_labels import Adder
 from ._onnx_parts import NotExportableError, PartsGraph
+from ._onnx_rules import add_rule
 
 
 def map_of(model: Any, logits_of: Callable[[Any, int], Adder]) -> Adder:
@@ -73,5 +74,7 @@ def _mapped(graph: PartsGraph, model: Any, scores: list[str]) -> str:
         ]
     for one in weighted:
         logits = graph.node("Add", logits, one)
-    temperature = graph.number(float(model.temperature_), np.float64)
-    return graph.node("Div", logits, temperature)
+    temperature = float(model.temperature_)
+    logits = graph.node("Div", logits, graph.number(temperature, np.float64))
+    n_labels = model.n_labels_
+    return add_rule(graph, model.rule_, logits, temperature, n_labels, np.float64)

@@ -38,6 +38,8 @@ def metadata_of(classifier: Any) -> dict[str, str]:
         "loss_names": list(classifier.front_.loss_names),
         "incumbent": classifier.incumbent_,
     }
+    if classifier.rule_ is not None:
+        found["rule"] = classifier.rule_
     if hasattr(classifier, "feature_names_in_"):
         found["feature_names"] = classifier.feature_names_in_.tolist()
     if not isinstance(classifier.classes_, list):
@@ -88,6 +90,13 @@ class Graph:
         made = self._onnx.helper.make_node(kind, inputs, [output], output, **options)
         self.nodes.append(made)
         return output
+
+    def several(
+        self, kind: str, *inputs: str, outputs: list[str], **options: Any
+    ) -> None:
+        """Add an operator that gives several things, by their names."""
+        made = self._onnx.helper.make_node(kind, inputs, outputs, outputs[0], **options)
+        self.nodes.append(made)
 
     def cast(self, name: str, dtype: Any, output: str | None = None) -> str:
         """Add the same values as another type."""

@@ -31,6 +31,7 @@ def add_clml(graph: PartsGraph, model: Any, rows: str) -> str:
             model.theta_,
             float(model.temperature_),
             graph.kind,
+            model.rule_,
         )
     else:
         add_classifier(part, model, graph.kind)

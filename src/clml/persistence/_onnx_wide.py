@@ -19,6 +19,7 @@ from ..encoding import FittedEncoding, FittedKernel
 from ..network import WideLayout
 from ._onnx_encoding import EncodingNodes
 from ._onnx_model import DTYPES, Graph, finished_model, networks_text
+from ._onnx_rules import rule_logits
 
 _ACTIVATIONS = {"relu": "Relu", "tanh": "Tanh"}
 _Weights = dict[str, NDArray[np.float64]]
@@ -31,6 +32,7 @@ def model_of_ensemble(
     mapping: NDArray[np.floating],
     temperature: float,
     *,
+    rule: str | None = None,
     two_classes: bool,
     dtype: str,
     opset: int,
@@ -40,7 +42,7 @@ def model_of_ensemble(
 
     Parameters
     ----------
-    ensemble, networks, scale, mapping, temperature
+    ensemble, networks, scale, mapping, temperature, rule
         See :func:`add_ensemble`.
     two_classes : bool
         Whether the one label is the second of two classes, of a 1-D y.
@@ -50,7 +52,16 @@ def model_of_ensemble(
     metadata : dict of str
     """
     graph = Graph()
-    add_ensemble(graph, ensemble, networks, scale, mapping, temperature, DTYPES[dtype])
+    add_ensemble(
+        graph,
+        ensemble,
+        networks,
+        scale,
+        mapping,
+        temperature,
+        DTYPES[dtype],
+        rule,
+    )
     return finished_model(
         graph,
         n_features=ensemble.encodings[0].n_inputs,
@@ -88,6 +99,7 @@ def add_ensemble(
     mapping: NDArray[np.floating],
     temperature: float,
     kind: type[np.floating],
+    rule: str | None = None,
 ) -> str:
     """Add everything from the features to the logits; return the name of these.
 
@@ -109,6 +121,8 @@ def add_ensemble(
     temperature : float
     kind : type
         float32 or float64: of features, networks and logits.
+    rule : str or None, default=None
+        What decides the rows of these logits.
     """
     k = ensemble.n_labels
     a, b = np.split(np.asarray(mapping, dtype=np.float64) / temperature, 2)
@@ -131,7 +145,9 @@ def add_ensemble(
     for one in sums:
         logits = graph.node("Add", one, logits)
     nan = graph.number(np.nan, kind)
-    return graph.node("Where", nodes.refused(), nan, logits, output="logits")
+    found = graph.node("Where", nodes.refused(), nan, logits, output="logits")
+    rule_logits(graph, rule, temperature, k, kind)
+    return found
 
 
 def _scaled(
