@@ -1,6 +1,7 @@
 """Train, tune, predict, evaluate, front: as a user types them, on tiny files."""
 
 import csv
+import dataclasses
 import json
 import os
 
@@ -453,6 +454,21 @@ def test_front_shows_errors_and_the_default(folder, tmp_path):
     found = json.loads(run("front", tmp_path / "m", "--json").stdout)
     errors = [list(m["standard_errors"].values()) for m in found["members"]]
     assert errors == front.standard_error.tolist()
+
+
+def test_front_shows_what_decides_rows(folder, tmp_path):
+    data = read_csv(folder / "train.csv", label_prefix="y_")
+    clf = CLMLClassifier(n_members=2, max_epochs=2, random_state=0)
+    clf.fit(data.X, data.Y)
+    m = len(clf.front_)
+    rules = ("best_prefix", *[None] * (m - 1))
+    clf.front_ = dataclasses.replace(clf.front_, rules=rules)
+    save(clf, tmp_path / "m")
+    lines = run("front", tmp_path / "m").stdout.splitlines()
+    assert "rows by" in lines[0] and "best_prefix" in lines[1]
+    assert not any("best_prefix" in line for line in lines[2:])
+    found = json.loads(run("front", tmp_path / "m", "--json").stdout)
+    assert [member["rule"] for member in found["members"]] == list(rules)
 
 
 # --- models from Python, other formats -------------------------------------------

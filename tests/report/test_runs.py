@@ -33,6 +33,19 @@ def test_front_by_hand():
     assert front["start"] == 1
 
 
+def test_rules_stand_beside_losses():
+    rules = [None, "top_2", "best_prefix"]
+    front = front_of(LOSSES, NAMES, default=DEFAULT, row_rules=rules)
+    assert front["row_rules"] == rules
+    table = members_table("t", front)
+    assert table["columns"][-1] == {"name": "rule", "numeric": False}
+    assert [row[-1]["text"] for row in table["rows"]] == ["\u2013", *rules[1:]]
+    plain = front_of(LOSSES, NAMES, default=DEFAULT, row_rules=[None] * 3)
+    assert plain["row_rules"] is None
+    with pytest.raises(ValueError, match="rules must be"):
+        front_of(LOSSES, NAMES, default=DEFAULT, row_rules=["<script>"] * 3)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_ties_go_as_the_front_has_them(seed):
     """The order that the page is given decides ties as ParetoFront does."""

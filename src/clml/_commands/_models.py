@@ -268,10 +268,11 @@ def _members(front: Any) -> list[dict[str, Any]]:
             "member": number,
             "losses": named(losses),
             "standard_errors": named(errors),
+            "rule": rule,
             "best_for": best.get(number, []),
         }
-        for number, (losses, errors) in enumerate(
-            zip(front.losses, front.standard_error, strict=True)
+        for number, (losses, errors, rule) in enumerate(
+            zip(front.losses, front.standard_error, front.rules, strict=True)
         )
     ]
 
@@ -293,7 +294,8 @@ def front(
     Their losses are what to expect on new rows, give or take a standard error. Without
     errors, as of the paper's settings, they are those on rows that training chose by:
     with few rows too good, and evaluate on others tells. --select marks the one that a
-    rule prefers; predict and evaluate take the same rules.
+    rule prefers; predict and evaluate take the same rules. Some models decide whole
+    rows: by at least one label, the k highest, or the best prefix of a row's ranking.
 
     \b
     Examples:
@@ -321,6 +323,10 @@ def front(
         for member in members
     ]
     heads = [f"{n:>{len(cell)}s}" for n, cell in zip(names, lines[0], strict=True)]
+    if any(clf.front_.rules):
+        heads.append(f"{'rows by':12s}")
+        for member, cells in zip(members, lines, strict=True):
+            cells.append(f"{member['rule'] or '':12s}")
     click.echo("  ".join(["member", *heads, "best for"]))
     for member, cells in zip(members, lines, strict=True):
         number = member["member"]

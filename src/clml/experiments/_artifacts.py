@@ -144,6 +144,7 @@ def _front(model: Any, X: Any, Y: NDArray[np.int64]) -> Arrays:
         decided = scores > 0
         predicted[place] = decided.sum(axis=0)
         hits[place] = (decided & (Y == 1)).sum(axis=0)
+    rules = [front.rules[member] or "" for member in members]
     place_of_chosen = int(np.searchsorted(members, chosen)) if chosen >= 0 else -1
     decided = label_logits(model, X, Y.shape[1]) > 0
     return {
@@ -156,6 +157,7 @@ def _front(model: Any, X: Any, Y: NDArray[np.int64]) -> Arrays:
         "front/predicted": predicted,
         "front/relevant": Y.sum(axis=0).astype(np.int64),
         "front/chosen": np.asarray(place_of_chosen),
+        **({"front/rules": np.asarray(rules, dtype=str)} if any(rules) else {}),
     }
 
 

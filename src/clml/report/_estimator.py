@@ -154,6 +154,7 @@ def _front(estimator: Any, counts: dict[str, Any]) -> dict[str, Any]:
         default |= counts.get("own", {})
         default["validation"] = _final_losses(estimator)
     counted = {k: v for k, v in counts.items() if k != "own"}
+    counted["row_rules"] = front.rules
     if np.isfinite(front.standard_error).any():
         counted["standard_error"] = front.standard_error
     if front.default is not None:

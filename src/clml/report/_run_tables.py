@@ -123,7 +123,13 @@ def members_table(name: str, front: Mapping[str, Any]) -> dict[str, Any]:
         ]
         for i in range(m)
     ]
-    return table(name, "All members", columns, rows, words=0)
+    if front["row_rules"] is None:
+        return table(name, "All members", columns, rows, words=0)
+    for row, rule in zip(rows, front["row_rules"], strict=True):
+        row.append(text_cell(rule or NOTHING))
+    found = table(name, "All members", [*columns, "rule"], rows, words=0)
+    found["columns"][-1]["numeric"] = False
+    return found
 
 
 def with_tables(run: Mapping[str, Any], place: int) -> dict[str, Any]:

@@ -101,6 +101,7 @@ def front_of(
     standard_error: ArrayLike | None = None,
     difference_error: ArrayLike | None = None,
     compared_with: int | None = None,
+    row_rules: Sequence[str | None] | None = None,
 ) -> dict[str, Any]:
     """Return a front with all that the page needs to choose from it.
 
@@ -126,13 +127,15 @@ def front_of(
         How far off ``losses`` may be, and their differences from those of the member
         ``compared_with``, which is chosen where none is clearly better.
     compared_with : int, default=None
+    row_rules : sequence of str or None, default=None
+        What decides the rows of each member beside its numbers.
 
     Returns
     -------
     dict
     """
     front = _checked_front(
-        losses, loss_names, standard_error, difference_error, compared_with
+        losses, loss_names, standard_error, difference_error, compared_with, row_rules
     )
     m, o = front.losses.shape
     # Ties of weighted sums go by this order: the page need not take logarithms.
@@ -149,6 +152,7 @@ def front_of(
         if standard_error is None
         else _plain(front.standard_error, 8),
         "compared_with": compared_with,
+        "row_rules": list(front.rules) if any(front.rules) else None,
         "clear_lead": None if compared_with is None else front.clear_lead.tolist(),
         "test": None if test is None else _plain(_shaped(test, (m, o), "test"), 8),
         "tie_rank": tie_rank.tolist(),
@@ -190,6 +194,7 @@ def _checked_front(
     standard_error: ArrayLike | None,
     difference_error: ArrayLike | None,
     default: int | None,
+    row_rules: Sequence[str | None] | None,
 ) -> ParetoFront:
     array = np.asarray(losses, dtype=np.float64)
     if array.ndim != 2 or not len(array) or not np.isfinite(array).all():
@@ -211,6 +216,7 @@ def _checked_front(
         standard_error=_errors(standard_error, (m, o), "standard_error"),
         difference_error=_errors(difference_error, (m, o), "difference_error"),
         default=default,
+        rules=None if row_rules is None else tuple(row_rules),  # type: ignore[arg-type]
     )
 
 
@@ -304,6 +310,9 @@ def _stored_front(
             if all(loss in of_part for loss in names):
                 default[part] = [of_part[loss] for loss in names]
     labels = artifact.get("labels")
+    rules = None
+    if "front/rules" in artifact:
+        rules = [str(rule) or None for rule in np.ravel(artifact["front/rules"])]
     return front_of(
         artifact["front/validation"],
         names,
@@ -313,4 +322,5 @@ def _stored_front(
         relevant=artifact.get("front/relevant"),
         hits=artifact.get("front/hits"),
         predicted=artifact.get("front/predicted"),
+        row_rules=rules,
     )

@@ -25,6 +25,11 @@ function labelScores(hits, predicted, relevant) {
   return [ratio(hits, predicted), ratio(hits, relevant), ratio(2 * hits, predicted + relevant)];
 }
 
+// What decides the rows of a member beside its numbers, as words that go behind others.
+function ruleOf(front, member) {
+  return front.row_rules && front.row_rules[member] ? `, rule ${front.row_rules[member]}` : "";
+}
+
 function ofDefault(front, key) {
   if (front.default[key] || front.default.index === null) return front.default[key];
   return front[key] ? front[key][front.default.index] : null;
@@ -78,7 +83,7 @@ class Explorer {
       name: `Front of ${front.validation.length} models`,
       choose: (i) => this.choose(i, "chosen in the plot"),
       describe: (i) => [
-        `member ${i}${i === front.default.index ? " (default)" : ""}`,
+        `member ${i}${i === front.default.index ? " (default)" : ""}${ruleOf(front, i)}`,
         ...front.loss_titles.map((title, j) => `${title} ${shortNumber(front.validation[i][j])}` +
           `${front.test ? `, test ${shortNumber(front.test[i][j])}` : ""}`),
       ].join("\n"),
@@ -121,7 +126,7 @@ class Explorer {
 
   update(how) {
     const { front, member } = this;
-    this.status.textContent = `Member ${member} of ${front.validation.length}: ${how}`;
+    this.status.textContent = `Member ${member} of ${front.validation.length}: ${how}${ruleOf(front, member)}`;
     this.article.dataset.chosen = member;
     for (const button of this.article.querySelectorAll(".presets button")) {
       button.setAttribute("aria-pressed", Number(button.dataset.member) === member);
