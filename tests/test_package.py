@@ -189,6 +189,7 @@ ARROWS = {
         "_machine",
         "_multilabel",
         "_paths",
+        "_row_rules",
         "_scale_columns",
         "_score_map",
         "_scores",

@@ -50,6 +50,13 @@ def test_the_page_of_choices_is_made_of_the_measurements(import_benchmark):
     assert (script.RESULTS / "front_select.md").read_text() == page
 
 
+def test_what_rules_are_worth_stands_on_the_page(import_benchmark):
+    script = import_benchmark("row_rules")
+    page = (ROOT / "docs" / "trade-off.md").read_text(encoding="utf-8")
+    assert "\n".join(script.table(measured("row_rules.csv"))) in page
+    assert script.FILE.name == "row_rules.csv"
+
+
 def test_the_scripts_measure_what_the_page_says(import_benchmark):
     script = import_benchmark("front_honesty")
     rows = measured("front_honesty.csv")
