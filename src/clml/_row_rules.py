@@ -115,11 +115,15 @@ def shifted_rows(
 
     Each row has one number added to all its labels, and none if it is right as it is;
     where that would make different numbers equal, they stay different by as little as
-    there is. "at_least_one": a row without a positive logit has its highest label.
-    "top_k": each row has its k highest labels, all if there are less. "best_prefix":
-    of the labels from the highest down, as many as make the expected F1 of the row
-    largest, the labels being independent; the fewest of those that are as good, and one
-    at least. Of equal logits the one of the first column is the highest.
+    there is, unless they are as large as floats can be.
+
+    - "at_least_one": a row without a positive logit has its highest label.
+    - "top_k": each row has its k highest labels, all if there are less.
+    - "best_prefix": of the labels from the highest down, as many as make the expected
+      F1 of the row largest, the labels being independent; the fewest of those that are
+      as good, and one at least.
+
+    Of equal logits the one of the first column is the highest.
 
     Parameters
     ----------
@@ -152,26 +156,34 @@ def shifted_rows(
     """
     if rule is None:
         return logits
-    out = np.empty(logits.shape)
+    out = np.array(logits)
+    which = np.arange(len(logits))
+    if rule == AT_LEAST_ONE:  # most rows are right as they are, and need no order
+        which = np.flatnonzero(~(logits > 0).any(axis=1))
     step = max(1, _AT_ONCE // max(1, logits.shape[1]))
-    for start in range(0, len(logits), step):
-        some = slice(start, start + step)
+    for start in range(0, len(which), step):
+        some = which[start : start + step]
+        rows = logits[some]
         # A stable order: of equal logits that of the columns.
-        order = np.argsort(-logits[some], axis=1, kind="stable")
-        falling = np.take_along_axis(logits[some], order, axis=1)
+        order = np.argsort(-rows, axis=1, kind="stable")
+        falling = np.take_along_axis(rows, order, axis=1)
         shifted = np.empty(falling.shape)
         _cut_rows(falling, _numbers_of_labels(rule, falling, temperature), shifted)
-        np.put_along_axis(out[some], order, shifted, axis=1)
+        np.put_along_axis(rows, order, shifted, axis=1)
+        out[some] = rows
     return out
 
 
 def _numbers_of_labels(
     rule: str, falling: NDArray[np.float64], temperature: float
 ) -> NDArray[np.int64]:
-    """Return how many labels each row has, at least one, from its falling logits."""
+    """Return how many labels rows have that are not right, from their falling logits.
+
+    That is one at least.
+    """
     n, n_labels = falling.shape
     if rule == AT_LEAST_ONE:
-        return np.maximum((falling > 0).sum(axis=1), 1)
+        return np.ones(n, dtype=np.int64)
     if rule == BEST_PREFIX:
         return best_prefixes(expit(falling * temperature))
     k = top_of(rule)

@@ -132,6 +132,27 @@ def test_file_of_numpy(tmp_path):
     refused(path)
 
 
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        (["top_9"], "front_.rules holds 'top_9'"),
+        (["top_0"], "rules must be a tuple"),
+        (["best_prefix; rm"], "rules must be a tuple"),
+        ([1], "rules must be a tuple"),
+        ([[]], "rules must be a tuple"),
+        ([None] * 200, "rules must be one for each"),
+    ],
+)
+def test_rules_of_a_front_that_are_none(rules, message, members, write_sealed):
+    text = json.dumps(json.loads(members["state.json"]))
+    before, found, after = text.partition('["rules", {"type": "tuple", "value": [null')
+    assert found and '"rules"' not in after
+    own = json.dumps(rules)[1:-1]
+    text = before + found.removesuffix("null") + own + after
+    with pytest.raises(ValueError, match=message):
+        load(write_sealed({**members, "state.json": text}))
+
+
 def nodes(tree, path=()):
     """Return the paths of everything within some JSON."""
     yield path

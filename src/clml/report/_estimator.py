@@ -197,6 +197,7 @@ def _facts(estimator: Any, X: Any) -> dict[str, str]:
         "epochs": estimator.n_epochs_,
         "models in the front": len(estimator.front_),
         "what predicts": estimator.incumbent_,
+        "rule for whole rows": estimator.rule_,
         "test rows": None if X is None else _n_rows(X),
         "stopped early": "yes, by the user" if estimator.interrupted_ else None,
     }
