@@ -37,6 +37,7 @@ import numpy as np
 import scipy.sparse as sp
 from _cached import CachedScores, FoldSample, recalled_seconds
 from _jobs import LOSSES, geometric_mean, mean_and_spread, read, run_jobs
+from _kernel_features import GaussianKernelFeatures
 from _significance import (
     bonferroni_dunn_difference,
     friedman,
@@ -54,14 +55,17 @@ from sklearn.ensemble import (
     HistGradientBoostingClassifier,
     RandomForestClassifier,
 )
+from sklearn.linear_model import LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import clml
 from clml._cross_entropy import fit_cross_entropy
 from clml._out_of_fold import folds
+from clml._scale_columns import ScaleNonIndicators
 from clml._scores import label_scores
-from clml._stacking import default_learners
+from clml.baselines import MLPRelevanceClassifier
 from clml.datasets import iterative_train_test_split, load_dataset
 from clml.datasets._splits import rows_of
 from clml.experiments import holm
@@ -100,10 +104,10 @@ TUNED = {
     for base in ("random forest", "extra trees", "logistic regression")
 }
 STACKED: dict[str, dict[str, Any]] = {
-    "stacking": {},
+    "stacking of five": {},
     "plain average": {"mapping": "average"},
 }
-OURS = "stacking"
+OURS = "stacking of five"
 # A member of the stacking as a method of its own.
 MEMBER = "member "
 RIVALS = (
@@ -172,7 +176,26 @@ class CrossEntropyClassifier:
 
 
 def members(seed: int) -> dict[str, Any]:
-    return dict(default_learners(seed))
+    """Return the five learners that were stacked by default before.
+
+    Those of today are in `default_learner.py`.
+    """
+    network = MLPRelevanceClassifier(random_state=seed)
+    features = GaussianKernelFeatures(random_state=seed)
+    machine = OneVsRestClassifier(LogisticRegression(C=10.0, max_iter=1000))
+    return {
+        "forest": RandomForestClassifier(300, random_state=seed),
+        "extra_trees": ExtraTreesClassifier(300, random_state=seed),
+        "network": make_pipeline(ScaleNonIndicators(), network),
+        "kernel": make_pipeline(ScaleNonIndicators(), features, machine),
+        "clml": clml.CLMLClassifier(
+            search=clml.Ascent(init="surrogate"),
+            network="paper",
+            n_members=8,
+            shrinkage=0.0,
+            random_state=seed,
+        ),
+    }
 
 
 def split_data(dataset: str, split: int) -> tuple[Any, Any, Any, Any]:

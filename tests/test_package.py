@@ -184,7 +184,6 @@ ARROWS = {
         "_fingerprint",
         "_front",
         "_json_text",
-        "_kernel_features",
         "_leaderboard",
         "_machine",
         "_multilabel",

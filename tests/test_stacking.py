@@ -1,5 +1,6 @@
 import pickle
 import re
+import subprocess
 import sys
 import time
 from functools import partial
@@ -198,6 +199,7 @@ def test_tags_are_what_all_learners_take():
     assert get_tags(make_stacking([tree, near])).input_tags.sparse
     assert not get_tags(make_stacking([tree, bayes])).input_tags.sparse
     assert get_tags(LebesgueStackingClassifier()).input_tags.sparse
+    assert get_tags(LebesgueStackingClassifier()).input_tags.allow_nan
 
 
 def test_pickle(small_data):
@@ -211,17 +213,14 @@ def test_default_learners_work(small_data, monkeypatch):
     """The stated set, smaller."""
     X, Y = small_data
     learners = default_learners(3)
-    seeds = [e.get_params().get("random_state", 3) for _, e in learners]
-    assert seeds == [3] * 5
-    assert learners[2][1][-1].random_state == learners[3][1][1].random_state == 3
+    assert [learner.random_state for _, learner in learners] == [3] * 3
     assert [e.n_estimators for _, e in learners[:2]] == [300, 300]
     for _, learner in learners[:2]:
         learner.set_params(n_estimators=5)
-    learners[2][1][-1].set_params(max_epochs=3)
-    learners[4][1].set_params(max_epochs=3, n_members=2)
-    monkeypatch.setattr(_stacking, "default_learners", lambda random_state: learners)
+    learners[2][1].set_params(max_epochs=3, n_members=2)
+    monkeypatch.setattr(_stacking, "default_learners", lambda random_state=None: learners)
     clf = LebesgueStackingClassifier(**QUICK).fit(X, Y)
-    assert clf.theta_.shape == (5 * 4 + 4,)
+    assert clf.theta_.shape == (3 * 4 + 4,)
     assert next(iter(clf.named_estimators_)) == "forest"
 
 
@@ -231,10 +230,14 @@ def test_default_learners_of_a_generator_share_its_draw():
     assert isinstance(learners[0][1].random_state, int)
 
 
-def test_default_learners_need_torch(small_data, monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(ImportError, match=r"clml\[torch\]"):
-        LebesgueStackingClassifier().fit(*small_data)
+def test_default_learners_need_no_extra():
+    """Neither PyTorch nor a boosting package is imported for them."""
+    code = (
+        "import sys; from clml._stacking import default_learners; default_learners();"
+        "print([n for n in ('torch', 'lightgbm', 'xgboost') if n in sys.modules])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert out.stdout.strip() == "[]", out.stderr
 
 
 @pytest.mark.parametrize(

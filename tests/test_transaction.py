@@ -22,7 +22,6 @@ from clml import (
     LebesgueStackingClassifier,
     LebesgueTunedClassifier,
 )
-from clml._kernel_features import GaussianKernelFeatures
 from clml._scale_columns import ScaleNonIndicators
 from clml.baselines import (
     C2AEClassifier,
@@ -72,7 +71,6 @@ ESTIMATORS = {
     "relevance": GaussianNBRelevance(),
     "neighbours": MLkNNClassifier(n_neighbors=2),
     "scaling": ScaleNonIndicators(),
-    "kernel": GaussianKernelFeatures(3, random_state=0),
 }
 # Moments of a fit, as shares of the calls that it makes.
 MOMENTS = (0.0, 0.03, 0.1, 0.3, 0.5, 0.7, 0.9, 0.97, 0.995)

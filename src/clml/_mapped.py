@@ -91,6 +91,10 @@ class MappedScoresClassifier(LebesgueEstimator):
         "verbose": ["verbose"],
     }
 
+    #: Whether the shrinkage is the mean of what pairs of halves choose, rather than
+    #: that of the simplest map within one standard error of the best.
+    _averages_halves: ClassVar[bool] = False
+
     def _named_learners(self) -> Learners:
         """Return the learners, not fitted unless ``prefit``."""
         raise TypeError(f"{type(self).__name__} must define _named_learners().")
@@ -135,6 +139,7 @@ class MappedScoresClassifier(LebesgueEstimator):
                 max_front=int(self.max_front),
                 seed=seed,
                 executor=executor,
+                averages=self._averages_halves,
             )
             self._judge_learners(run.judge, seconds)
             interrupt = self._fit_map(run, (X, y, sample_weight), keeper)

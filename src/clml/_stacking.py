@@ -11,9 +11,7 @@ from sklearn.utils.metaestimators import _BaseComposition
 from ._classifier import CLMLClassifier
 from ._learner_worth import judge_learners
 from ._mapped import Learners, MappedScoresClassifier, delegate_input_tags
-from ._scale_columns import ScaleNonIndicators
 from ._score_engine import ScoreEngine
-from ._searches import Ascent
 from ._sklearn_compat import fit_context, with_callbacks
 from ._transaction import all_or_nothing, params_kept_on_error
 from .lebesgue import Ties
@@ -23,9 +21,8 @@ from .losses import get_losses
 def default_learners(random_state: Any = None) -> Learners:
     """Return the learners that are combined unless others are given.
 
-    Two forests, a network, a kernel machine and CLML: each errs in its own way. All but
-    the forests see standardised columns, indicators excepted but for CLML. The network
-    needs PyTorch.
+    Two forests and CLML, which err in their own ways. All take sparse rows and missing
+    values, and none needs another package.
 
     Parameters
     ----------
@@ -40,55 +37,19 @@ def default_learners(random_state: Any = None) -> Learners:
     --------
     >>> from clml._stacking import default_learners
     >>> [name for name, _ in default_learners()]
-    ['forest', 'extra_trees', 'network', 'kernel', 'clml']
+    ['forest', 'extra_trees', 'clml']
     """
     # Imported here: the library itself needs none of them.
     from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.multiclass import OneVsRestClassifier
-    from sklearn.pipeline import make_pipeline
-
-    from ._kernel_features import GaussianKernelFeatures
-    from .baselines import MLPRelevanceClassifier
 
     seed = random_state
     if hasattr(random_state, "randint"):
         seed = check_random_state(random_state).randint(2**31 - 1)
-    network = MLPRelevanceClassifier(random_state=seed)
-    features = GaussianKernelFeatures(random_state=seed)
-    machine = OneVsRestClassifier(LogisticRegression(C=10.0, max_iter=1000))
     return [
         ("forest", RandomForestClassifier(300, random_state=seed)),
         ("extra_trees", ExtraTreesClassifier(300, random_state=seed)),
-        ("network", make_pipeline(ScaleNonIndicators(), network)),
-        ("kernel", make_pipeline(ScaleNonIndicators(), features, machine)),
-        ("clml", _clml_learner(seed)),
+        ("clml", CLMLClassifier(random_state=seed)),
     ]
-
-
-def _clml_learner(seed: Any) -> CLMLClassifier:
-    # Its outputs are mapped with those of the others, which also do for the members
-    # that it has less than alone; a surrogate start helps it where rows are many.
-    return CLMLClassifier(
-        search=Ascent(init="surrogate"),
-        network="paper",
-        n_members=8,
-        shrinkage=0.0,
-        random_state=seed,
-    )
-
-
-def _check_torch() -> None:
-    """Say what the network needs before the other learners take their time."""
-    from ._torch import import_torch
-
-    try:
-        import_torch()
-    except ImportError as error:
-        raise ImportError(
-            "estimators=None includes a network, which needs PyTorch. Install it with: "
-            "pip install 'clml[torch]', or give estimators of your own."
-        ) from error
 
 
 class LebesgueStackingClassifier(_BaseComposition, MappedScoresClassifier):
@@ -107,11 +68,10 @@ class LebesgueStackingClassifier(_BaseComposition, MappedScoresClassifier):
         The learners, each with ``decision_function`` or ``predict_proba``, and their
         names. One that says that it takes no indicator, such as LogisticRegression or
         a pipeline that ends in it, is put into
-        :class:`sklearn.multiclass.OneVsRestClassifier`. None for two forests, a
-        network (extra ``torch``), a kernel machine and CLML with the paper's network,
-        the last three of which take no missing values. A
-        :class:`sklearn.frozen.FrozenEstimator` is used as it is: its rows should be
-        others than those given.
+        :class:`sklearn.multiclass.OneVsRestClassifier`. None for a random forest and
+        extra trees, of 300 trees each, and ``CLMLClassifier()``, which take missing
+        values. A :class:`sklearn.frozen.FrozenEstimator` is used as it is: its rows
+        should be others than those given.
     losses : sequence of str, Loss or callable, default=("hamming", "lrap", "micro_f1")
         What to minimise, each in [0, 1]; see :func:`clml.losses.list_losses`.
     cv : int, splitter or iterable, default=5
@@ -126,7 +86,8 @@ class LebesgueStackingClassifier(_BaseComposition, MappedScoresClassifier):
     shrinkage : "auto" or float, default="auto"
         How much of what is learnt is believed, from 0 (one shift of all labels
         alone) to 1. "auto" learns on halves of the rows and judges on the others,
-        where shared weights and no shift may win too.
+        where shared weights and no shift may win too: the mean of what pairs of
+        halves choose.
     prefit : bool, default=False
         Whether the learners are fitted already, on other rows: the rows given
         teach the map, and nothing is fitted again. They must have been fitted on the
@@ -252,6 +213,10 @@ class LebesgueStackingClassifier(_BaseComposition, MappedScoresClassifier):
     (200, 5)
     """
 
+    # Weights for each learner and label are many numbers, and pairs of halves often
+    # disagree on how far to believe them.
+    _averages_halves = True
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **MappedScoresClassifier._parameter_constraints,
         "estimators": [list, None],
@@ -305,10 +270,8 @@ class LebesgueStackingClassifier(_BaseComposition, MappedScoresClassifier):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        if not self.estimators:  # the default learners take what the tags say
-            return tags
-        learners = [get_tags(learner) for _, learner in self.estimators]
-        return delegate_input_tags(tags, learners)
+        named = self.estimators or default_learners()
+        return delegate_input_tags(tags, [get_tags(learner) for _, learner in named])
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters, with ``deep`` those of the named learners too.
@@ -372,7 +335,6 @@ class LebesgueStackingClassifier(_BaseComposition, MappedScoresClassifier):
         if self.estimators is None:
             if self.prefit:
                 raise ValueError("prefit=True needs fitted estimators, got None.")
-            _check_torch()
             return default_learners(self.random_state)
         return self._check_named(self.estimators)
 

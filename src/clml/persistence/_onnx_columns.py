@@ -22,7 +22,6 @@ from sklearn.preprocessing import (
 )
 from sklearn.utils import get_tags
 
-from .._kernel_features import GaussianKernelFeatures
 from .._scale_columns import ScaleNonIndicators
 from ._onnx_kernels import add_nystroem
 from ._onnx_parts import NotExportableError, PartsGraph
@@ -60,8 +59,6 @@ def columns_of(transformer: Any) -> Adder | None:
         return lambda graph, rows: _ranged(graph, transformer, rows)
     if isinstance(transformer, SelectorMixin) and kind.__module__.startswith("sklearn"):
         return lambda graph, rows: _selected(graph, transformer, rows)
-    if kind is GaussianKernelFeatures:
-        return lambda graph, rows: add_nystroem(graph, transformer.kernel_, rows)
     if kind is Nystroem and transformer.kernel == "rbf":
         return lambda graph, rows: add_nystroem(graph, transformer, rows)
     if kind is SimpleImputer and _fills_plainly(transformer):

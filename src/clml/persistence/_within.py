@@ -66,7 +66,7 @@ _THREADS = ("n_jobs", "n_threads", "_n_threads")
 _GRIDS = ("param_grid", "param_distributions")
 _RANDOM = (np.random.RandomState, np.random.Generator, np.random.BitGenerator)
 # Classes of this library that learners are made of, beside those of the registry.
-_HELPERS = ("GaussianKernelFeatures", "LabelClasses", "ScaleNonIndicators")
+_HELPERS = ("LabelClasses", "ScaleNonIndicators")
 
 
 def settle(estimator: Any) -> None:

@@ -15,8 +15,6 @@ from sklearn.base import (
 from sklearn.kernel_approximation import Nystroem
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._transaction import all_or_nothing
-
 
 class GaussianKernelFeatures(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
@@ -42,7 +40,7 @@ class GaussianKernelFeatures(
     Examples
     --------
     >>> import numpy as np
-    >>> from clml._kernel_features import GaussianKernelFeatures
+    >>> from _kernel_features import GaussianKernelFeatures
     >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
     >>> features = GaussianKernelFeatures(random_state=0).fit_transform(X)
     >>> bool(np.allclose((features**2).sum(axis=1), 1))
@@ -62,7 +60,6 @@ class GaussianKernelFeatures(
     def _n_features_out(self) -> int:
         return len(self.kernel_.components_)
 
-    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the landmarks.
 
