@@ -317,6 +317,24 @@ def test_an_interrupt_can_be_an_end(quick, small_data, monkeypatch):
     assert stack.predict(X).shape == stack.distilled_.predict(X).shape
 
 
+@pytest.mark.parametrize("where", ["soft_targets", "teach"])
+def test_an_interrupt_before_it_has_begun_leaves_the_stack(
+    where, small_data, monkeypatch
+):
+    def interrupted(*given):
+        raise KeyboardInterrupt
+
+    X, Y = small_data
+    monkeypatch.setattr(_stacking, where, interrupted)
+    stack = make_stack()
+    with pytest.raises(KeyboardInterrupt):
+        stack.fit(X, Y)
+    for clf in (stack, make_stack(keep_on_interrupt=True).fit(X, Y)):
+        assert clf.interrupted_
+        assert clf.predict(X).shape == Y.shape
+        assert not hasattr(clf, "distilled_")
+
+
 def test_time_that_is_over_leaves_one_epoch(quick, small_data):
     X, Y = small_data
     with pytest.warns(UserWarning) as told:

@@ -58,15 +58,13 @@ def new_student(stack: Any, seed: int) -> CLMLClassifier:
     )
 
 
-def teach(
-    student: CLMLClassifier, teacher: Teacher, part: Part, stack: Any
-) -> KeyboardInterrupt | None:
-    """Fit a student; return what interrupted it, if anything did.
+def teach(student: CLMLClassifier, teacher: Teacher, part: Part, stack: Any) -> None:
+    """Fit a student.
 
     Parameters
     ----------
     student : CLMLClassifier
-        Without ``interrupted_`` if it came to nothing.
+        After an interrupt it has ``interrupted_`` if it is a model.
     teacher : Teacher
     part : Part
         The rows of the stack.
@@ -80,14 +78,11 @@ def teach(
     indicator = isinstance(stack.classes_, list)
     y = part.Y if indicator else stack.classes_[part.Y[:, 0]]
     began = time.perf_counter()
-    interrupt = None
     try:
         student._fit_to(teacher, part.X, y, part.weight)
-    except KeyboardInterrupt as error:
-        interrupt = error
-    student.set_params(**_OF_THE_FIT)
-    student.label_names_ = stack.label_names_
-    if stack.verbose and interrupt is None:
+    finally:
+        student.set_params(**_OF_THE_FIT)
+        student.label_names_ = stack.label_names_
+    if stack.verbose:
         seconds = time.perf_counter() - began
         print(f"distilled in {student.n_epochs_} epochs  {seconds:.2f} s", flush=True)
-    return interrupt

@@ -444,10 +444,14 @@ class LebesgueStackingClassifier(_BaseComposition, MappedScoresClassifier):
     ) -> KeyboardInterrupt | None:
         if not self.distil:
             return None
-        logits = apply_map(self.theta_, scores, mixing=self._mixing)
-        soft = soft_targets(logits / self.temperature_, part.targets)
         student = new_student(self, self._fold_seed(seed))
-        interrupt = teach(student, Teacher(soft, clock), part, self)
+        interrupt = None
+        try:
+            logits = apply_map(self.theta_, scores, mixing=self._mixing)
+            soft = soft_targets(logits / self.temperature_, part.targets)
+            teach(student, Teacher(soft, clock), part, self)
+        except KeyboardInterrupt as error:
+            interrupt = error
         if hasattr(student, "interrupted_"):  # it holds a model
             self.distilled_ = student
         self.interrupted_ = interrupt is not None
