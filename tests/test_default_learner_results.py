@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
-TABLES = ("default_learner", "direct_or_surrogate", "published")
+TABLES = ("default_learner", "direct_or_surrogate", "distillation", "published")
 
 
 @pytest.mark.parametrize("name", TABLES)

@@ -74,6 +74,7 @@ from ._sklearn_compat import (
     warn_user,
     with_callbacks,
 )
+from ._teacher import Teacher
 from ._torch import cpu_threads, find_device
 from ._transaction import all_or_nothing, snapshot
 from ._twins import warn_of_twins
@@ -457,6 +458,24 @@ class CLMLClassifier(LebesgueEstimator):
         seconds, once. ``verbose=1`` prints a line an epoch; with scikit-learn 1.9 or
         newer ``set_callbacks(sklearn.callback.ProgressBar())`` shows progress.
         """
+        return self._fit(X, y, sample_weight, X_val, y_val)
+
+    @all_or_nothing
+    @with_callbacks
+    @fit_context(prefer_skip_nested_validation=True)
+    def _fit_to(self, teacher: Teacher, X: Any, y: Any, sample_weight: Any) -> Self:
+        """Fit members to what a teacher says of the rows; their labels judge."""
+        return self._fit(X, y, sample_weight, teacher=teacher)
+
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        X_val: Any = None,
+        y_val: Any = None,
+        teacher: Teacher | None = None,
+    ) -> Self:
         judges_given = X_val is not None or y_val is not None
         if in_partitions(X, y, sample_weight, X_val, y_val):
             network = as_network(self.network, ascends=False)
@@ -482,7 +501,7 @@ class CLMLClassifier(LebesgueEstimator):
         losses = self._check_losses()
         continued = self._search_to_continue()
         rows, keeper = self._check_rows_to_fit(
-            X, y, sample_weight, X_val, y_val, continued
+            X, y, sample_weight, X_val, y_val, continued, teacher
         )
         with single_threaded_blas():  # kernels are eigenvectors, rounded by threads
             self._prepare_networks(rows.train, encodings, continued)
@@ -912,6 +931,7 @@ class CLMLClassifier(LebesgueEstimator):
         X_val: Any,
         y_val: Any,
         continued: Any,
+        teacher: Teacher | None = None,
     ) -> tuple[FitRows, Keeper]:
         """Check the data, part the validation rows, fit the scaling."""
         names = column_names(y)
@@ -923,11 +943,13 @@ class CLMLClassifier(LebesgueEstimator):
             Y = self._fit_targets(y, names)
         else:
             Y = self._encode_targets(y, "y", names)
-        train, validation = Part(X, Y, weight), None
+        soft = None if teacher is None else teacher.soft
+        train, validation = Part(X, Y, weight, soft=soft), None
         self._validation_given = X_val is not None or y_val is not None
         if self._validation_given:
             validation = self._check_validation_rows(X_val, y_val)
         keeper = self._keeper(_named_data(train, validation))
+        keeper.clock = None if teacher is None else teacher.clock
         if continued is None:
             # Kept as plain integers, so that a warm start repeats the split.
             self._seed = self._draw_seed(keeper)
@@ -936,6 +958,8 @@ class CLMLClassifier(LebesgueEstimator):
             generator = np.random.default_rng([*self._seed, 0])
             train, validation = train.split(share, generator)
         parts_itself = validation is not None or self._n_members(train) > 1
+        if teacher is not None:  # who has warned of these rows
+            return FitRows(train, validation), keeper
         if continued is None and parts_itself and not self._validation_given:
             warn_of_twins(X, "give X_val and y_val that have none of them")
         self._warn_constant(train.Y)
@@ -1053,6 +1077,7 @@ def _is_same(value: Any, other: Any) -> bool:
 def _named_data(train: Part, validation: Part | None) -> dict[str, Any]:
     """Return the data of a fit under the names of its arguments."""
     named = {"X": train.X, "y": train.Y, "sample_weight": train.weight}
+    named["teacher"] = train.soft
     if validation is not None:
         named |= {"X_val": validation.X, "y_val": validation.Y}
     return named

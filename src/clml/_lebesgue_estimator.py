@@ -42,6 +42,7 @@ _FREE_OF_RUN = (
     "checkpoint",
     "checkpoint_every",
     "client",
+    "distil",
     "keep_on_interrupt",
     "memory_mb",
     "n_jobs",

@@ -110,6 +110,19 @@ class MappedScoresClassifier(LebesgueEstimator):
     def _judge_learners(self, engine: ScoreEngine, seconds: list[float]) -> None:
         """Store what the learners are worth, where there are several."""
 
+    def _check_distillable(self, part: Part) -> None:
+        """Refuse rows that a network which is to learn from this one cannot read."""
+
+    def _distil(
+        self,
+        scores: NDArray[np.float64],
+        part: Part,
+        seed: tuple[int, ...],
+        clock: Clock,
+    ) -> KeyboardInterrupt | None:
+        """Train a network on what this one says of rows; return an interrupt."""
+        return None
+
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         clock = Clock(self.max_seconds)
         self._check_n_jobs()
@@ -117,6 +130,7 @@ class MappedScoresClassifier(LebesgueEstimator):
         named = self._named_learners()
         part = self._training_rows(X, y, sample_weight)
         _check_missing(named, part.X)
+        self._check_distillable(part)
         if not self.prefit and self.n_labels_ > 1:
             named = [(name, for_labels(learner)) for name, learner in named]
         for _, learner in named:
@@ -143,6 +157,8 @@ class MappedScoresClassifier(LebesgueEstimator):
             )
             self._judge_learners(run.judge, seconds)
             interrupt = self._fit_map(run, (X, y, sample_weight), keeper)
+        if interrupt is None:
+            interrupt = self._distil(scores, part, seed, clock)
         if interrupt is not None and not self.keep_on_interrupt:
             raise interrupt
         return self

@@ -119,6 +119,7 @@ class NetworkFit:
             horizon=None if self.settings.warm_start else int(n_epochs),
             wide=wide,
             dropout=0.0 if self.network is None else self.network.dropout,
+            soft=self.rows.train.soft is not None,
         )
 
     @property

@@ -50,6 +50,8 @@ _STEP_OF_GRADIENT = 0.1
 
 # Of wide networks.
 _WIDE_RATE, _WIDE_DECAY = 0.002, 1e-4
+# What cross-entropy is best descended with (docs/learning.md).
+_SOFT_RATE = 0.008
 
 
 def default_members(n_rows: int, wide: bool = False) -> int:
@@ -104,6 +106,9 @@ class Recipe:
         Whether they are wide ones.
     dropout : float
         Of networks of the paper's kind.
+    soft : bool
+        Whether a teacher's shares of labels are what they learn: by cross-entropy, from
+        the first epoch to the last.
     """
 
     search: SearchMethod
@@ -111,6 +116,7 @@ class Recipe:
     horizon: int | None
     wide: bool = False
     dropout: float = 0.0
+    soft: bool = False
 
     def ascent(self, n_rows: int) -> AscentPlan:
         """Return the plan of an ascent on so many rows."""
@@ -118,6 +124,9 @@ class Recipe:
         search = self.search if isinstance(self.search, Ascent) else Ascent()
         surrogate = search.init == "surrogate"
         rate, decay = (_WIDE_RATE, _WIDE_DECAY) if self.wide else (0.01, 0.0)
+        share = _SHARE_OF_START if surrogate else 0.0
+        if self.soft:
+            rate, share = _SOFT_RATE, 1.0
         if search.weight_decay is not None:
             decay = search.weight_decay
         return AscentPlan(
@@ -128,7 +137,7 @@ class Recipe:
             ),
             smoothing=float(search.smoothing),
             dropout=float(self.dropout),
-            surrogate_epochs=round(_SHARE_OF_START * self.n_epochs) if surrogate else 0,
+            surrogate_epochs=round(share * self.n_epochs),
             weight_decay=float(decay),
             closed_form=self.wide,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -23,18 +23,21 @@ Names = tuple[list[str] | None, list[str] | None]
 class Part:
     """Some rows: features (dense or CSR), indicator, and weights or None.
 
-    One of many partitions has the names of its columns, too, if it came with them.
+    One of many partitions has the names of its columns, too, if it came with them. Rows
+    that a teacher speaks of have its ``soft`` targets, see ``RowTargets``.
     """
 
     X: Any
     Y: NDArray[np.uint8]
     weight: NDArray[np.float64] | None = None
     names: Names = (None, None)
+    soft: NDArray[np.float32] | None = None
 
     @cached_property
     def targets(self) -> RowTargets:
         """The labels and weights in the form that losses read."""
-        return RowTargets.from_indicator(self.Y, self.weight)
+        targets = RowTargets.from_indicator(self.Y, self.weight)
+        return replace(targets, soft=self.soft)
 
     @property
     def nbytes(self) -> int:
@@ -55,7 +58,8 @@ class Part:
     def take(self, rows: NDArray[np.int64]) -> Part:
         """Return these rows alone."""
         weight = None if self.weight is None else self.weight[rows]
-        return Part(self.X[rows], self.Y[rows], weight, self.names)
+        soft = None if self.soft is None else self.soft[rows]
+        return Part(self.X[rows], self.Y[rows], weight, self.names, soft)
 
     def split(
         self, fraction: float, generator: np.random.Generator

@@ -241,7 +241,8 @@ class PlainSteps:
             )
         if self._surrogate:
             weight = targets.weight[batch].astype(np.float32)[:, None]
-            credit = weight * (targets.dense[batch] - expit(logits))
+            truth = targets.dense if targets.soft is None else targets.soft
+            credit = weight * (truth[batch] - expit(logits))
         return credit, totals
 
 

@@ -44,7 +44,7 @@ def _climb(  # type: ignore[no-untyped-def]
     keys : uint64 array (batches,)
         Which units are dropped.
     targets : tuple of arrays
-        Of ``RowTargets.arrays``.
+        Of ``RowTargets.arrays``, and soft ones (n, K), or (n, 0) where there are none.
     losses : tuple
         What decides, the deviation of the noise, prices of statistics and of those of
         each label, whether these have any; then which groups of statistics are counted.
@@ -53,7 +53,7 @@ def _climb(  # type: ignore[no-untyped-def]
     """
     dense, sparse, widths, linear, kind, dropped, scale = network[:7]
     inputs, hidden, factors, panels, gradient = network[7:]
-    truth, indptr, indices, weight = targets
+    truth, indptr, indices, weight, soft = targets
     threshold, sigma, columns, labels, want_prices = losses[:5]
     ranking, example, probability, want_labels, ks = losses[5:]
     n_labels = truth.shape[1]
@@ -78,10 +78,13 @@ def _climb(  # type: ignore[no-untyped-def]
             factors,
             panels,
         )
-        own_truth = np.empty((m, n_labels), truth.dtype)
+        own_truth = np.empty((m, n_labels), np.float32)
         own_weight = np.empty(m, weight.dtype)
         for i in range(m):
-            own_truth[i] = truth[rows[i]]
+            if soft.shape[1]:
+                own_truth[i] = soft[rows[i]]
+            else:
+                own_truth[i] = truth[rows[i]]
             own_weight[i] = weight[rows[i]]
             accumulate(
                 logits[i].reshape((1, 1, n_labels)),
@@ -161,7 +164,7 @@ def _climb_each(  # type: ignore[no-untyped-def]
         A member may have fewer than there is room for.
     keys : uint64 array (members, batches)
     targets : tuple of arrays
-        What all members have of ``RowTargets.arrays``.
+        What all members have of these.
     weight : float array (members, n_rows)
         Which is each one's own.
     losses : tuple
@@ -172,7 +175,7 @@ def _climb_each(  # type: ignore[no-untyped-def]
     theta, average, first, second = moving
     threshold, sigma, columns, labels, want_prices = losses[:5]
     ranking, example, probability, want_labels, ks = losses[5:]
-    truth, indptr, indices = targets
+    truth, indptr, indices, soft = targets
     for m in range(theta.shape[0]):
         n = n_batches[m]
         own_columns, own_labels = sums[0][m], sums[1][m]
@@ -185,7 +188,7 @@ def _climb_each(  # type: ignore[no-untyped-def]
             order[m],
             ends[m, :n],
             keys[m],
-            (truth, indptr, indices, weight[m]),
+            (truth, indptr, indices, weight[m], soft),
             (
                 threshold,
                 sigma,
@@ -236,7 +239,11 @@ class WideSteps:
         surrogate: bool,
     ):
         self._network = passes.inputs_of_kernels
-        *self._shared, _ = targets[0].arrays
+        *shared, _ = targets[0].arrays
+        soft = targets[0].soft
+        if soft is None or not surrogate:
+            soft = np.empty((targets[0].n_rows, 0), dtype=np.float32)
+        self._shared = (*shared, soft)
         self._weight = np.stack([own.weight for own in targets])
         self._loss_set, self._plan, self._surrogate = loss_set, plan, surrogate
 
@@ -280,7 +287,7 @@ class WideSteps:
             ends,
             n_batches,
             keys,
-            tuple(self._shared),
+            self._shared,
             self._weight,
             (
                 np.float32(loss_set.threshold),

@@ -57,7 +57,9 @@ def keep_observed(scores, truth, cells, kept, places):  # type: ignore[no-untype
     Parameters
     ----------
     scores : float array (K,)
-    truth : uint8 array (K,)
+    truth : uint8 array (K,), or float32
+        Without cells it may hold shares: a label is then relevant by its share, and
+        irrelevant by the rest.
     cells : float32 array (K,), or of no entries: every weight is 1
     kept : float32 array (3 or more, at least K), overwritten
         ``OUTPUT``, ``OWN`` and ``OTHER`` of each label that is not missing. ``OWN``
@@ -105,7 +107,7 @@ def _keep_all(scores, truth, kept, places):  # type: ignore[no-untyped-def]
     for k in range(n):
         places[LABEL, k] = k
         places[RELEVANT_AT, n_relevant] = k
-        n_relevant += truth[k]
+        n_relevant += truth[k] > 0
     return (-1 if kernels._count_nan(scores) > 0 else n), n_relevant
 
 

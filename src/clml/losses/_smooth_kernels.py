@@ -359,7 +359,10 @@ def add_smoothed_row(  # type: ignore[no-untyped-def]
     ----------
     scores : float32 array (K,)
         If one is NaN, and not missing, nothing is added and the values are NaN.
-    truth : uint8 array (K,)
+    truth : uint8 array (K,), or float32
+        With shares of labels, in [0, 1], sums of a row are those that labels drawn by
+        them have on average: wrong, hits, predicted, relevant, cross-entropy. What is
+        no sum is no such average.
     cells : float32 array (K,), or of no entries: every cell has weight 1
     weight : float
         Of the row; multiplies the gradient, not the values.

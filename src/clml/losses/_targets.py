@@ -28,6 +28,9 @@ class RowTargets:
         Row weights, all ones when none were given.
     weighted : bool
         Whether weights were given.
+    soft : float32 array (n, K) or None
+        Shares of labels in the place of the indicator, in [0, 1], of which a teacher
+        speaks. Cross-entropy that is descended reads them, and nothing else does.
     """
 
     dense: NDArray[np.uint8]
@@ -35,6 +38,7 @@ class RowTargets:
     indices: NDArray[np.int32]
     weight: NDArray[np.float64]
     weighted: bool
+    soft: NDArray[np.float32] | None = None
 
     @property
     def n_rows(self) -> int:
@@ -64,6 +68,7 @@ class RowTargets:
             indptr=indptr,
             indices=self.indices[source],
             weight=self.weight[rows],
+            soft=None if self.soft is None else self.soft[rows],
         )
 
     @classmethod

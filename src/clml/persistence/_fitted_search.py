@@ -24,6 +24,7 @@ from ._checks import (
     find_number,
     require,
 )
+from ._registry import ESTIMATORS, find_class
 
 
 def check_clml(estimator: Any, lengths: dict[str, int]) -> None:
@@ -189,8 +190,24 @@ def check_stacking(estimator: Any, lengths: dict[str, int]) -> None:
         "named_estimators_ are others than estimators_",
     )
     _check_map(estimator, len(learners), lengths)
+    if hasattr(estimator, "distilled_"):
+        _check_distilled(estimator)
     if hasattr(estimator, "leaderboard_"):  # which models of before have not
         _check_leaderboard(estimator, list(named))
+
+
+def _check_distilled(estimator: Any) -> None:
+    """Check what learnt from a stack: its own parts have been."""
+    kind, student = find_class(ESTIMATORS, "CLMLClassifier"), estimator.distilled_
+    require(
+        type(student) is kind and hasattr(student, "front_"),
+        "distilled_ is no fitted CLMLClassifier",
+    )
+    for name in ("n_features_in_", "label_names_"):
+        require(
+            np.array_equal(find(student, name), find(estimator, name)),
+            f"{name} of distilled_ is another",
+        )
 
 
 def _check_leaderboard(estimator: Any, names: list[str]) -> None:
