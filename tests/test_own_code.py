@@ -1,4 +1,5 @@
 import sys
+from importlib.metadata import version
 from types import ModuleType
 
 import pytest
@@ -31,6 +32,13 @@ def test_packages_have_versions():
     assert package_of("clml._search") == ("clml", clml.__version__)
     for module in ("json", "os.path", "builtins", "itertools", "_thread", "zipimport"):
         assert package_of(module)[0] == "python", module
+
+
+def test_a_version_is_the_same_before_an_import_and_after(monkeypatch):
+    """Of a package that has another name than its module, too."""
+    imported = package_of("sklearn")
+    monkeypatch.delitem(sys.modules, "sklearn")
+    assert package_of("sklearn") == imported == ("sklearn", version("scikit-learn"))
 
 
 def test_what_is_nobodys_package_is_ones_own(placed):

@@ -32,6 +32,9 @@ OPTIONAL = (
     "pyarrow",
     "pandas",
     "cma",
+    "lightgbm",
+    "xgboost",
+    "catboost",
 )
 # Hides the optional packages and everything of the library but the wheel.
 HIDE = """

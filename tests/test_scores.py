@@ -156,6 +156,18 @@ def test_one_vs_rest_is_certain_of_labels_that_never_varied(
 
 
 @pytest.mark.filterwarnings("ignore:Label")
+@pytest.mark.parametrize("constant", [0, 1])
+def test_one_vs_rest_of_learners_without_decisions(constant, small_data):
+    """Its first label never varied, and decides; the others have probabilities."""
+    X, Y = small_data
+    Y = Y.copy()
+    Y[:, 0] = constant
+    model = OneVsRestClassifier(KNeighborsClassifier()).fit(X, Y)
+    expected = model.predict_proba(X) - 0.5
+    np.testing.assert_array_equal(label_scores(model, X, Y.shape[1]), expected)
+
+
+@pytest.mark.filterwarnings("ignore:Label")
 def test_scores_of_a_row_do_not_depend_on_others(with_constant_labels):
     X, Y = with_constant_labels
     X = X * np.linspace(1, 1000, len(X))[:, None]

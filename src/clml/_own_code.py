@@ -107,6 +107,8 @@ def _version(top: str) -> str | None:
         return metadata.version(top)
     except metadata.PackageNotFoundError:
         names = sorted(set(_distributions().get(top, ())))
+        if len(names) == 1:  # as its module says once it is imported
+            return metadata.version(names[0])
         return ", ".join(f"{n} {metadata.version(n)}" for n in names) or None
 
 

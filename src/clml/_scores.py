@@ -161,7 +161,7 @@ def _check_zero_one(kind: str, label: str, values: Any) -> None:
 
 def _answers(estimator: Any, X: Any, n_labels: int) -> tuple[NDArray[np.float64], bool]:
     """Return what an estimator says (n, K), and whether these are probabilities."""
-    are_probabilities = not hasattr(estimator, "decision_function")
+    are_probabilities = not _has_decisions(estimator)
     if not are_probabilities:
         scores = np.asarray(estimator.decision_function(X), dtype=np.float64)
         if n_labels == 1 and scores.ndim == 1:
@@ -184,6 +184,23 @@ def _answers(estimator: Any, X: Any, n_labels: int) -> tuple[NDArray[np.float64]
             f"{n_labels}), got {scores.shape}. It may have been fitted on another y."
         )
     return scores, are_probabilities
+
+
+def _has_decisions(estimator: Any) -> bool:
+    """Tell whether an estimator decides for all labels.
+
+    ``OneVsRestClassifier`` goes by its first label: one that never varied decides,
+    whatever those that were learnt have.
+    """
+    if not hasattr(estimator, "decision_function"):
+        return False
+    # Imported here: it takes as long as all of this library.
+    from sklearn.multiclass import OneVsRestClassifier
+
+    inner = that_decides(estimator)
+    if not isinstance(inner, OneVsRestClassifier):
+        return True
+    return all(hasattr(e, "decision_function") for e in inner.estimators_)
 
 
 def _estimators(estimator: Any) -> list[Any]:

@@ -4,26 +4,46 @@ import threading
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
+from clml._scores import label_scores
 from clml._stacking import default_learners
 from clml.experiments._methods import (
     MethodSpec,
     as_json,
     build_estimator,
     canonical,
+    check_packages,
     find_class,
     list_methods,
 )
 
+# Registered methods of packages that the library does without.
+BOOSTERS = {
+    "XGBoost": "xgboost",
+    "XGBoost-multi": "xgboost",
+    "LightGBM": "lightgbm",
+    "CatBoost": "catboost",
+}
+# A few trees: as many as it takes to see that the settings arrive.
+FEW_TREES = {
+    name: {"estimator__iterations" if name == "CatBoost" else "n_estimators": 3}
+    for name in BOOSTERS
+}
+
 
 @pytest.mark.parametrize("name", list_methods())
 def test_every_registered_method_is_built_from_json(name):
+    if name in BOOSTERS:
+        pytest.importorskip(BOOSTERS[name])
     method = MethodSpec.of(name)
     order = json.loads(json.dumps(method.order()))
     model = build_estimator(order, random_state=3)
     assert hasattr(model, "fit")
+    clone(model)
     seeds = [
         value
         for key, value in model.get_params().items()
@@ -126,3 +146,47 @@ def test_an_object_that_no_pipe_takes(monkeypatch):
     monkeypatch.setattr(method.estimator, "lock", threading.Lock(), raising=False)
     with pytest.raises(TypeError, match=r"^methods\.mine cannot be sent.*lock'"):
         method.order()
+
+
+# Boosters
+
+
+# scikit-learn's copies a label tell of constant ones, LightGBM of its conversions.
+@pytest.mark.filterwarnings("ignore:Label")
+@pytest.mark.filterwarnings("ignore:Converting data to scipy sparse")
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+@pytest.mark.parametrize("name", BOOSTERS)
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array, sp.csc_matrix])
+def test_boosters_cope_with_labels_that_never_vary(name, kind):
+    pytest.importorskip(BOOSTERS[name])
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 3, (60, 4)).astype(float)
+    never, always = np.zeros(60, int), np.ones(60, int)
+    Y = np.column_stack([never, X[:, 0] > 0, X[:, 1] > 1, always]).astype(int)
+    method = MethodSpec.of(name, {"settings": FEW_TREES[name]})
+    model = build_estimator(method.order(), random_state=0).fit(kind(X), Y)
+    scores = label_scores(model, kind(X), 4)
+    assert scores.shape == (60, 4)
+    assert np.isfinite(scores).all()
+    np.testing.assert_array_equal(model.predict(kind(X))[:, [0, 3]], Y[:, [0, 3]])
+    # What can be learnt is: positive rows score higher.
+    for k in (1, 2):
+        positive = Y[:, k] == 1
+        assert scores[positive, k].mean() > scores[~positive, k].mean()
+
+
+@pytest.mark.parametrize("name", BOOSTERS)
+def test_a_package_that_is_absent_is_named_before_anything_runs(name, monkeypatch):
+    package = BOOSTERS[name]
+    monkeypatch.setitem(sys.modules, package, None)
+    method = MethodSpec.of(name)  # a plan may be read without
+    command = "'clml[boosting]'" if package == "lightgbm" else package
+    told = f"^methods.{name} needs the package {package}: pip install {command}"
+    with pytest.raises(ImportError, match=told.replace("[", r"\[")):
+        check_packages([MethodSpec.of("GNB-BR"), method])
+    with pytest.raises(ImportError, match=f"needs the package {package}: pip install"):
+        build_estimator(method.order(), 0)
+
+
+def test_classes_of_other_packages_are_left_to_their_jobs():
+    check_packages([MethodSpec.of("mine", "no_such_module:Thing")])

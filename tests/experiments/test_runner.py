@@ -49,6 +49,16 @@ def test_every_job_is_run_once(tmp_path, jobs):
     assert expected <= json.loads(lines[0]).keys()
 
 
+def test_a_package_that_is_absent_is_told_before_anything_is_written(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, "lightgbm", None)
+    plan = small_plan(["kNN", "LightGBM"])
+    with pytest.raises(ImportError, match=r"^methods\.LightGBM needs .* lightgbm: pip"):
+        run(plan, tmp_path / "results")
+    assert not (tmp_path / "results").exists()
+
+
 def test_what_is_finished_is_not_run_again(tmp_path):
     run(small_plan(["kNN"]), tmp_path)
     ran = []

@@ -70,6 +70,9 @@ def compute_cell(
         # Rare labels can be constant in a training part: every method copes.
         warnings.filterwarnings("ignore", message=".*labels are constant")
         warnings.filterwarnings("ignore", message="Label .* is present in all")
+        # LightGBM tells of its own conversions, once for each label.
+        warnings.filterwarnings("ignore", message="Converting data to scipy sparse")
+        warnings.filterwarnings("ignore", message="X does not have valid .*LGBM")
         began = time.perf_counter()
         model.fit(X_train, Y_train)
         fitted = time.perf_counter()

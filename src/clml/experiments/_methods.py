@@ -6,8 +6,9 @@ import base64
 import difflib
 import importlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Any
 
 from .._classifier import PAPER_SETTINGS
@@ -26,11 +27,15 @@ __all__ = [
     "as_json",
     "build_estimator",
     "canonical",
+    "check_packages",
     "find_class",
     "list_methods",
 ]
 
 _FOREST = "sklearn.ensemble:RandomForestClassifier"
+# One thread each: a job has those that its plan grants, and the same result on any
+# machine.
+_XGBOOST = {"n_estimators": 200, "tree_method": "hist", "n_jobs": 1}
 # Name to the entries of a method's table. Scales are all one to forests, and the
 # learners of CLML scale their features themselves.
 REGISTERED: dict[str, dict[str, Any]] = {
@@ -60,6 +65,38 @@ REGISTERED: dict[str, dict[str, Any]] = {
         "scale": False,
         "settings": {"n_estimators": 300},
     },
+    "XGBoost": {
+        "estimator": "xgboost:XGBClassifier",
+        "scale": False,
+        "settings": {**_XGBOOST, "multi_strategy": "one_output_per_tree"},
+    },
+    "XGBoost-multi": {
+        "estimator": "xgboost:XGBClassifier",
+        "scale": False,
+        "settings": {**_XGBOOST, "multi_strategy": "multi_output_tree"},
+    },
+    "LightGBM": {
+        "estimator": "lightgbm:LGBMClassifier",
+        "one_vs_rest": True,
+        "scale": False,
+        "settings": {"n_estimators": 200, "n_jobs": 1, "verbose": -1},
+    },
+    "CatBoost": {
+        "estimator": "clml.experiments._varying_labels:VaryingLabels",
+        "scale": False,
+        "settings": {
+            "estimator": {
+                "class": "catboost:CatBoostClassifier",
+                "settings": {
+                    "iterations": 200,
+                    "loss_function": "MultiLogloss",
+                    "thread_count": 1,
+                    "allow_writing_files": False,
+                    "verbose": False,
+                },
+            }
+        },
+    },
     "LogisticRegression": {
         "estimator": "sklearn.linear_model:LogisticRegression",
         "one_vs_rest": True,
@@ -77,6 +114,12 @@ REGISTERED: dict[str, dict[str, Any]] = {
         },
     },
     "Stacking": {"estimator": "clml:LebesgueStackingClassifier", "scale": False},
+}
+# What installs the packages of registered methods that the library does without.
+_INSTALLED_BY = {
+    "xgboost": "pip install xgboost",
+    "lightgbm": "pip install 'clml[boosting]'",
+    "catboost": "pip install catboost",
 }
 _KEYS = ("estimator", "settings", "one_vs_rest", "scale", "datasets")
 _PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
@@ -169,6 +212,14 @@ class MethodSpec:
             datasets=None if datasets is None else tuple(datasets),
         )
 
+    def lacking(self) -> list[str]:
+        """Return the packages of registered methods that it needs and are not here."""
+        paths = list(_class_paths(list(self.settings.values())))
+        if isinstance(self.estimator, str):
+            paths.append(self.estimator)
+        needed = {re.split("[.:]", path)[0] for path in paths}
+        return [p for p in _INSTALLED_BY if p in needed and find_spec(p) is None]
+
     def description(self) -> dict[str, Any]:
         """Return what decides the results of the method, as JSON has it.
 
@@ -220,6 +271,26 @@ class MethodSpec:
         refuse_unpicklable((self.estimator, self.settings), f"methods.{self.name}")
         pickled = cloudpickle().dumps((self.estimator, self.settings))
         return {**order, "pickled": base64.b64encode(pickled).decode("ascii")}
+
+
+def check_packages(methods: Iterable[MethodSpec]) -> None:
+    """Refuse methods whose packages are not installed, before any job is begun.
+
+    Only packages of registered methods are looked for: other classes that are not
+    there are left to their jobs, whose records then say why.
+    """
+    lacking = {method.name: method.lacking() for method in methods}
+    told = [
+        _needs(f"methods.{name}", package)
+        for name, packages in lacking.items()
+        for package in packages
+    ]
+    if told:
+        raise ImportError(" ".join(told))
+
+
+def _needs(what: str, package: str) -> str:
+    return f"{what} needs the package {package}: {_INSTALLED_BY[package]}."
 
 
 def _class_paths(value: Any) -> Iterator[str]:
@@ -348,7 +419,13 @@ def find_class(path: str) -> type:
     'MLkNNClassifier'
     """
     module_name, _, class_name = path.partition(":")
-    found = getattr(importlib.import_module(module_name), class_name, None)
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name not in _INSTALLED_BY:
+            raise
+        raise ImportError(_needs(class_name, error.name)) from error
+    found = getattr(module, class_name, None)
     # Nothing but estimators: a plan is data, and must not call other functions.
     if not (isinstance(found, type) and hasattr(found, "fit")):
         raise TypeError(f"{path!r} must name a class with fit, got {found!r}.")

@@ -16,6 +16,7 @@ from .._paths import PathLike
 from ..datasets._npz import arrays_digest
 from ._cell_data import data_arrays, packed, unpacked
 from ._limits import Outcome, Stopped, run_cell
+from ._methods import check_packages
 from ._plan import Plan, read_plan
 from ._progress import Progress
 from ._results import Results
@@ -87,6 +88,8 @@ def run_experiment(
         raise ValueError(f"jobs must be an integer of at least 1, got {jobs!r}.")
     if not isinstance(plan, Plan):
         plan = read_plan(plan)
+    if dask is None:  # workers have packages of their own
+        check_packages(plan.methods)
     store = Store(Path(folder), retry_failed)
     resolved = _resolve(plan, store.folder, download)
     store.write_plan(resolved)
