@@ -33,7 +33,7 @@ COMPARED = (
     "logistic regression",
     "k nearest neighbours",
 )
-# What stacking is to stay below.
+# What the five learners that were stacked before stay below.
 BOUNDS = {
     "yeast": 0.236,
     "flags": 0.221,
@@ -71,7 +71,7 @@ def test_every_method_was_run_on_the_same_splits(losses):
     missing = {
         (dataset, method)
         for dataset in SPLITS
-        for method in (*COMPARED, "stacking", "CLML")
+        for method in (*COMPARED, "stacking of five", "CLML")
         if (dataset, method) not in losses
     }
     assert missing == {("imdb-f", "gradient boosting")}
@@ -79,12 +79,12 @@ def test_every_method_was_run_on_the_same_splits(losses):
 
 def test_stacking_stays_below_its_bounds(losses):
     for dataset, bound in BOUNDS.items():
-        assert mean(losses, dataset, "stacking") <= bound, dataset
+        assert mean(losses, dataset, "stacking of five") <= bound, dataset
 
 
 def test_stacking_leads_everywhere(losses):
     for dataset in SPLITS:
-        ours = mean(losses, dataset, "stacking")
+        ours = mean(losses, dataset, "stacking of five")
         for method in COMPARED:
             if losses[dataset, method]:
                 assert ours < mean(losses, dataset, method), (dataset, method)
@@ -95,7 +95,7 @@ def test_readme_table_is_the_committed_one(losses):
     lines = text.split("## And against other methods?")[1].splitlines()
     cells = [[c.strip("* ") for c in line.split("|")[1:-1]] for line in lines]
     header, *table = [row for row in cells if row and not row[0].startswith("---")]
-    assert len(table) == 8
+    assert len(table) == 7
     for label, *values in table:
         method = label.partition(",")[0]
         for dataset, value in zip(header[1:], values, strict=True):

@@ -218,7 +218,9 @@ def test_default_learners_work(small_data, monkeypatch):
     for _, learner in learners[:2]:
         learner.set_params(n_estimators=5)
     learners[2][1].set_params(max_epochs=3, n_members=2)
-    monkeypatch.setattr(_stacking, "default_learners", lambda random_state=None: learners)
+    monkeypatch.setattr(
+        _stacking, "default_learners", lambda random_state=None: learners
+    )
     clf = LebesgueStackingClassifier(**QUICK).fit(X, Y)
     assert clf.theta_.shape == (3 * 4 + 4,)
     assert next(iter(clf.named_estimators_)) == "forest"
