@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.impute import SimpleImputer
+from sklearn.model_selection import GroupKFold
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeClassifier
@@ -348,3 +349,30 @@ def test_a_line_says_how_long_it_took(quick, small_data, capsys):
     make_stack(verbose=1).fit(*small_data)
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1].startswith("distilled in 4 epochs")
+
+
+def test_what_is_said_at_the_end_costs_no_model(small_data, quick):
+    stack = make_stack(max_seconds=1e-9)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.filterwarnings("error", "max_seconds=1e-09 was over")
+        with pytest.raises(UserWarning, match="was over before distil=True"):
+            stack.fit(*small_data)
+    assert stack.distilled_.predict(small_data[0]).shape == small_data[1].shape
+
+
+@pytest.mark.parametrize("prefit", [False, True])
+def test_copies_that_the_stack_keeps_together_are_told(prefit, quick):
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.normal(size=(30, 6)), 4, axis=0)
+    Y = np.repeat(rng.integers(0, 2, (30, 3)), 4, axis=0)
+    cv = list(GroupKFold(3).split(X, Y, np.repeat(np.arange(30), 4)))
+    learners = [("tree", DecisionTreeClassifier(max_depth=2, random_state=0))]
+    if prefit:
+        learners = [("tree", learners[0][1].fit(X, Y))]
+    given = {"estimators": learners, "prefit": prefit, "cv": 5 if prefit else cv}
+    with pytest.warns(UserWarning, match="distil=True trains networks"):
+        make_stack(**given).fit(X, Y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make_stack(**given, distil=False).fit(X, Y)

@@ -460,11 +460,14 @@ class CLMLClassifier(LebesgueEstimator):
         """
         return self._fit(X, y, sample_weight, X_val, y_val)
 
-    @all_or_nothing
     @with_callbacks
     @fit_context(prefer_skip_nested_validation=True)
     def _fit_to(self, teacher: Teacher, X: Any, y: Any, sample_weight: Any) -> Self:
-        """Fit members to what a teacher says of the rows; their labels judge."""
+        """Fit members to what a teacher says of the rows; their labels judge.
+
+        Part of another fit, which is all or nothing, and says at its end what
+        ``_after_fit`` has to say.
+        """
         return self._fit(X, y, sample_weight, teacher=teacher)
 
     def _fit(

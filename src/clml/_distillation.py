@@ -8,8 +8,8 @@ from typing import Any
 
 from ._classifier import CLMLClassifier
 from ._rows import Part
-from ._sklearn_compat import warn_user
 from ._teacher import Teacher
+from ._twins import warn_of_twins
 
 # What a student has of the stack's parameters, the places of a run apart.
 _SHARED = (
@@ -25,8 +25,16 @@ _SHARED = (
 _OF_THE_FIT: dict[str, Any] = {"checkpoint": None, "max_seconds": None}
 
 
-def check_distillable(part: Part) -> None:
-    """Refuse rows that networks cannot read.
+def check_distillable(part: Part, *, stack_warns: bool) -> None:
+    """Refuse rows that networks cannot read, and warn of rows that are alike.
+
+    Parameters
+    ----------
+    part : Part
+    stack_warns : bool
+        Whether the stack itself warns of them. It does not where its folds keep them
+        together, or where nothing is fitted on them, but a student's members leave out
+        rows one by one.
 
     Raises
     ------
@@ -39,6 +47,12 @@ def check_distillable(part: Part) -> None:
             "distil=True trains a CLMLClassifier on X, which takes numbers alone. Turn "
             f"X into numbers before it is stacked, or leave distil=False. {error}"
         ) from error
+    if not stack_warns:
+        warn_of_twins(
+            part.X,
+            "give distilled_ no trust beyond that of the stack: distil=True trains "
+            "networks that leave out rows one by one, whatever cv keeps together",
+        )
 
 
 def new_student(stack: Any, seed: int) -> CLMLClassifier:
@@ -70,11 +84,6 @@ def teach(student: CLMLClassifier, teacher: Teacher, part: Part, stack: Any) -> 
         The rows of the stack.
     stack : LebesgueStackingClassifier
     """
-    if teacher.clock.left() <= 0:
-        warn_user(
-            f"max_seconds={stack.max_seconds:g} was over before distil=True had begun: "
-            "distilled_ is trained for one epoch alone."
-        )
     indicator = isinstance(stack.classes_, list)
     y = part.Y if indicator else stack.classes_[part.Y[:, 0]]
     began = time.perf_counter()

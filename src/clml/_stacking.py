@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,7 +19,7 @@ from ._mapped import Learners, MappedScoresClassifier, delegate_input_tags
 from ._rows import Part
 from ._score_engine import ScoreEngine
 from ._score_map import apply_map
-from ._sklearn_compat import fit_context, with_callbacks
+from ._sklearn_compat import fit_context, warn_user, with_callbacks
 from ._teacher import Teacher, soft_targets
 from ._transaction import all_or_nothing, params_kept_on_error
 from .lebesgue import Ties
@@ -395,7 +396,8 @@ class LebesgueStackingClassifier(_BaseComposition, MappedScoresClassifier):
 
     def _check_distillable(self, part: Part) -> None:
         if self.distil:
-            check_distillable(part)
+            parts_rows = isinstance(self.cv, Integral | None) and not self.prefit
+            check_distillable(part, stack_warns=parts_rows)
 
     def _distil(
         self,
@@ -407,6 +409,7 @@ class LebesgueStackingClassifier(_BaseComposition, MappedScoresClassifier):
         if not self.distil:
             return None
         student = new_student(self, self._fold_seed(seed))
+        self._distilled_late = clock.left() <= 0
         interrupt = None
         try:
             logits = apply_map(self.theta_, scores, mixing=self._mixing)
@@ -415,9 +418,22 @@ class LebesgueStackingClassifier(_BaseComposition, MappedScoresClassifier):
         except KeyboardInterrupt as error:
             interrupt = error
         if hasattr(student, "interrupted_"):  # it holds a model
+            student.interrupted_ = interrupt is not None
             self.distilled_ = student
         self.interrupted_ = interrupt is not None
         return interrupt
+
+    def _after_fit(self) -> None:
+        super()._after_fit()
+        late = self.__dict__.pop("_distilled_late", False)
+        if not hasattr(self, "distilled_"):
+            return
+        if late:
+            warn_user(
+                f"max_seconds={self.max_seconds:g} was over before distil=True had "
+                "begun: distilled_ is trained for one epoch alone."
+            )
+        self.distilled_._after_fit()
 
     def _fitted_learners(self) -> list[Any]:
         return self.estimators_
