@@ -59,6 +59,114 @@ def test_a_package_that_is_absent_is_told_before_anything_is_written(
     assert not (tmp_path / "results").exists()
 
 
+@pytest.fixture
+def boosters(tmp_path, monkeypatch):
+    """Install empty packages; return what takes one away."""
+    site = tmp_path / "site-packages"
+    for package in ("lightgbm", "catboost"):
+        (site / package).mkdir(parents=True)
+        (site / package / "__init__.py").touch()
+        about = site / f"{package}-4.0.dist-info"
+        about.mkdir()
+        (about / "METADATA").write_text(f"Name: {package}\nVersion: 4.0\n")
+        monkeypatch.delitem(sys.modules, package, raising=False)
+    monkeypatch.syspath_prepend(site)
+
+    def remove(package):
+        monkeypatch.setitem(sys.modules, package, None)
+
+    return remove
+
+
+def content(folder):
+    """Return the files of a folder, and what they hold."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def refuse_to_run(job, *rest):
+    raise AssertionError(f"{job['method']['name']} is run again")
+
+
+@pytest.mark.parametrize(
+    ("name", "package"), [("LightGBM", "lightgbm"), ("CatBoost", "catboost")]
+)
+def test_a_finished_plan_opens_again_without_a_package(
+    tmp_path, boosters, name, package
+):
+    folder = tmp_path / "results"
+    plan = small_plan(["kNN", name])
+    first = run(plan, folder)
+    assert first.plan["methods"][1]["packages"][package] == "4.0"
+    before = content(folder)
+    boosters(package)
+    again = run(plan, folder, refuse_to_run)
+    assert again.plan == first.plan
+    assert len(again.records) == 4
+    assert content(folder) == before
+    assert run(plan, folder, refuse_to_run, retry_failed=True).plan == first.plan
+
+
+def test_what_needs_no_absent_package_goes_on(tmp_path, boosters):
+    folder = tmp_path / "results"
+    methods = {"LightGBM": {"datasets": ["tiny"]}}
+    data = {"tiny": {"synthetic": {"n_samples": 40}}}
+    run(Plan(data, methods, splits=1), folder)
+    boosters("lightgbm")
+    ran = []
+
+    def execute(job, *rest):
+        ran.append(job["method"]["name"])
+        return fake(job, *rest)
+
+    data |= {"other": {"synthetic": {"n_samples": 50}}}
+    results = run(Plan(data, {**methods, "kNN": None}, splits=1), folder, execute)
+    assert ran == ["kNN", "kNN"]
+    assert len(results.records) == 3
+
+
+@pytest.mark.parametrize(
+    "change", ["nothing", "splits", "settings", "failed", "records", "plan"]
+)
+def test_an_unfinished_plan_is_refused_before_anything_is_written(
+    tmp_path, boosters, change
+):
+    folder = tmp_path / "results"
+    plan = small_plan(["kNN", "LightGBM"])
+
+    def execute(job, *rest):
+        if change == "nothing" and job["method"]["name"] == "LightGBM":
+            raise KeyboardInterrupt
+        if change == "failed" and job["split"] == 1:
+            return Outcome({"status": "failed", "reason": "no luck"})
+        return fake(job, *rest)
+
+    if change == "nothing":
+        with pytest.raises(KeyboardInterrupt):
+            run(plan, folder, execute)
+    else:
+        run(plan, folder, execute)
+    boosters("lightgbm")
+    if change == "splits":
+        plan = small_plan(["kNN", "LightGBM"], splits=3)
+    elif change == "settings":
+        methods = {"kNN": None, "LightGBM": {"settings": {"n_estimators": 3}}}
+        plan = Plan({"tiny": {"synthetic": {"n_samples": 40}}}, methods, splits=2)
+    elif change == "failed":
+        assert len(run(plan, folder, refuse_to_run).failed) == 2
+    elif change == "records":
+        (folder / "records.jsonl").unlink()
+    elif change == "plan":
+        (folder / "plan.json").write_text("nonsense")
+    before = content(folder)
+    with pytest.raises(ImportError, match=r"^methods\.LightGBM needs .* lightgbm: pip"):
+        run(plan, folder, refuse_to_run, retry_failed=change == "failed")
+    assert content(folder) == before
+
+
 def test_what_is_finished_is_not_run_again(tmp_path):
     run(small_plan(["kNN"]), tmp_path)
     ran = []

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.linear_model import RidgeClassifier
+from sklearn.exceptions import NotFittedError
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
@@ -62,6 +62,48 @@ def test_the_seed_reaches_the_estimator():
     assert takes_indicator(clf)
 
 
-def test_one_dimension_is_refused():
-    with pytest.raises(ValueError, match=r"an indicator \(n, K\), got shape \(4,\)"):
-        VaryingLabels(RidgeClassifier()).fit(X, VARYING[:, 0])
+@pytest.mark.parametrize("kind", [sp.csr_array, sp.coo_matrix, np.ndarray.tolist])
+def test_an_indicator_may_be_sparse_or_a_list(kind):
+    Y = np.insert(VARYING, 0, 1, axis=1)
+    clf = VaryingLabels(DecisionTreeClassifier(random_state=0)).fit(X, kind(Y))
+    np.testing.assert_array_equal(clf.predict(X), Y)
+
+
+@pytest.mark.parametrize(
+    ("y", "told"),
+    [
+        (VARYING[:, 0], r"an indicator of shape .*, got shape \(4,\)"),
+        (VARYING[:, :0], r"at least one label, got shape \(4, 0\)"),
+        (VARYING + 1, r"0 and 1 only, got the values \[1, 2\]"),
+        (sp.csr_array(2 * VARYING), r"0 and 1 only, got the values \[0, 2\]"),
+        (VARYING - 0.5, r"0 and 1 only, got the values \[-0.5, 0.5\]"),
+        (VARYING.astype(str), r"0 and 1 only, got the values \['0', '1'\]"),
+        (np.where(VARYING, np.nan, 0.0), r"0 and 1 only, got the values \[0.0, nan\]"),
+        (VARYING[:3], "a row for each of the 4 rows of X, got 3 rows"),
+    ],
+)
+def test_what_is_no_indicator_is_refused(y, told):
+    clf = VaryingLabels(DecisionTreeClassifier())
+    with pytest.raises(ValueError, match=f"^y must .*{told}"):
+        clf.fit(X, y)
+    with pytest.raises(NotFittedError):
+        clf.predict(X)
+
+
+class Fails(DecisionTreeClassifier):
+    def fit(self, X, y):
+        raise RuntimeError("no luck")
+
+
+def test_a_failed_fit_changes_nothing():
+    clf = VaryingLabels(Fails())
+    with pytest.raises(RuntimeError, match="no luck"):
+        clf.fit(X, VARYING)
+    assert vars(clf).keys() == {"estimator", "random_state"}
+    with pytest.raises(NotFittedError):
+        clf.predict(X)
+    clf.set_params(estimator=DecisionTreeClassifier(random_state=0)).fit(X, VARYING)
+    clf.set_params(estimator=Fails())
+    with pytest.raises(RuntimeError, match="no luck"):
+        clf.fit(X[:, :1], 1 - VARYING)
+    np.testing.assert_array_equal(clf.predict(X), VARYING)

@@ -15,8 +15,8 @@ from .._atomic import atomic_file
 from .._paths import PathLike
 from ..datasets._npz import arrays_digest
 from ._cell_data import data_arrays, packed, unpacked
+from ._kept_methods import kept_methods
 from ._limits import Outcome, Stopped, run_cell
-from ._methods import check_packages
 from ._plan import Plan, read_plan
 from ._progress import Progress
 from ._results import Results
@@ -88,10 +88,11 @@ def run_experiment(
         raise ValueError(f"jobs must be an integer of at least 1, got {jobs!r}.")
     if not isinstance(plan, Plan):
         plan = read_plan(plan)
+    kept: Mapping[str, Any] = {}
     if dask is None:  # workers have packages of their own
-        check_packages(plan.methods)
+        kept = kept_methods(plan, Path(folder), retry_failed, download)
     store = Store(Path(folder), retry_failed)
-    resolved = _resolve(plan, store.folder, download)
+    resolved = _resolve(plan, store.folder, download, kept)
     store.write_plan(resolved)
     run = _Run(plan, resolved, store, Progress(progress, len(cells_of(resolved))))
     if dask is not None:
@@ -113,12 +114,16 @@ def _results(resolved: dict[str, Any], folder: Path) -> Results:
     return Results(resolved, chosen, folder)
 
 
-def _resolve(plan: Plan, folder: Path, download: bool) -> dict[str, Any]:
+def _resolve(
+    plan: Plan, folder: Path, download: bool, kept: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return the plan with the hash of every dataset, whose file is in the folder.
 
     Jobs read these copies: the same rows for all, whatever happens to the originals.
+    Methods in ``kept`` are described as they are there.
     """
     resolved = plan.as_dict()
+    resolved["methods"] = [kept.get(m["name"], m) for m in resolved["methods"]]
     for spec, entry in zip(plan.datasets, resolved["datasets"], strict=True):
         bunch = spec.load(download)
         arrays = data_arrays(bunch)

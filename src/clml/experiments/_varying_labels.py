@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._indicator import check_indicator
+from .._transaction import all_or_nothing
+
 
 class VaryingLabels(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """A multi-label classifier, fitted on the labels that vary alone.
@@ -59,23 +62,27 @@ class VaryingLabels(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the estimator.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, D)
-        y : array-like of shape (n, K)
-            An indicator of 0 and 1.
+        y : array-like or sparse matrix of shape (n, K)
+            An indicator of 0 and 1. The estimator gets a dense one of integers.
 
         Returns
         -------
         self
         """
-        Y = np.asarray(y)
-        if Y.ndim != 2:
-            raise ValueError(f"y must be an indicator (n, K), got shape {Y.shape}.")
+        Y = check_indicator(y, "y").astype(np.int64)
         rows = self._rows(X, reset=True)
+        if len(Y) != rows.shape[0]:
+            raise ValueError(
+                f"y must have a row for each of the {rows.shape[0]} rows of X, "
+                f"got {len(Y)} rows."
+            )
         self.varies_ = Y.min(axis=0) != Y.max(axis=0)
         self._constant = Y[0].astype(np.float64)
         self.classes_ = [np.arange(2)] * Y.shape[1]
