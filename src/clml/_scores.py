@@ -161,7 +161,7 @@ def _check_zero_one(kind: str, label: str, values: Any) -> None:
 
 def _answers(estimator: Any, X: Any, n_labels: int) -> tuple[NDArray[np.float64], bool]:
     """Return what an estimator says (n, K), and whether these are probabilities."""
-    are_probabilities = not _has_decisions(estimator)
+    are_probabilities = not has_decisions(estimator)
     if not are_probabilities:
         scores = np.asarray(estimator.decision_function(X), dtype=np.float64)
         if n_labels == 1 and scores.ndim == 1:
@@ -186,11 +186,26 @@ def _answers(estimator: Any, X: Any, n_labels: int) -> tuple[NDArray[np.float64]
     return scores, are_probabilities
 
 
-def _has_decisions(estimator: Any) -> bool:
+def has_decisions(estimator: Any) -> bool:
     """Tell whether an estimator decides for all labels.
 
     ``OneVsRestClassifier`` goes by its first label: one that never varied decides,
     whatever those that were learnt have.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.multiclass import OneVsRestClassifier
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from clml._scores import has_decisions
+    >>> X, Y = [[0.0], [1.0], [2.0]], [[1, 0], [1, 1], [0, 1]]
+    >>> learners = LogisticRegression(), GaussianNB()
+    >>> [has_decisions(OneVsRestClassifier(each).fit(X, Y)) for each in learners]
+    [True, False]
     """
     if not hasattr(estimator, "decision_function"):
         return False

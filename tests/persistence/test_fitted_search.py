@@ -10,11 +10,18 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
+from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import Bunch
 
-from clml import LebesgueStackingClassifier, LebesgueTunedClassifier, ParetoFront
+from clml import (
+    CLMLClassifier,
+    LebesgueStackingClassifier,
+    LebesgueTunedClassifier,
+    ParetoFront,
+)
+from clml._multilabel import LabelClasses
 from clml.baselines import GaussianNBRelevance
-from clml.persistence import load
+from clml.persistence import _objects, load
 from clml.persistence._fitted import check_fitted
 from clml.persistence._objects import build_dataclass
 
@@ -180,6 +187,48 @@ def test_a_leaderboard_comes_back(models, tmp_path):
     old = copy.copy(model)
     del old.leaderboard_
     check_fitted(old)
+
+
+@pytest.mark.parametrize("kind", ["Tuned", "mixing", "thresholds"])
+def test_only_a_stack_has_a_student(kind, models):
+    model = copy.copy(models[kind])
+    model.distilled_ = CLMLClassifier()
+    with pytest.raises(ValueError, match="LebesgueTunedClassifier has no distilled_"):
+        check_fitted(model)
+
+
+def test_files_that_give_one_learner_a_student_are_refused(
+    models, tmp_path, monkeypatch
+):
+    pytest.importorskip("skops.io", reason="the learner is kept by skops")
+    model = copy.copy(models["Tuned"])
+    model.distilled_ = CLMLClassifier()
+    with monkeypatch.context() as patch:
+        patch.setattr(_objects, "check_fitted", lambda estimator: None)
+        model.save(tmp_path / "model.clml")
+    with pytest.raises(ValueError, match="LebesgueTunedClassifier has no distilled_"):
+        load(tmp_path / "model.clml")
+
+
+@pytest.mark.parametrize("shape", ["indicator", "column", "classes"])
+def test_a_student_has_the_classes_of_its_stack(shape, small_data):
+    X, Y = small_data
+    words = np.array(["no", "yes"])[Y[:, 0]]
+    y = {"indicator": Y, "column": Y[:, :1], "classes": words}[shape]
+    learners = [("tree", DecisionTreeClassifier(max_depth=2))]
+    stack = LebesgueStackingClassifier(learners, distil=True, **MAPPED).fit(X, y)
+    check_fitted(stack)
+    own = stack.distilled_.classes_
+    others = [np.array(["no", "perhaps"]), np.array([0, 1]), LabelClasses(own[:0])]
+    if shape == "indicator":
+        others += [LabelClasses(own[:3]), LabelClasses([*own[:3], np.array([1, 2])])]
+    for classes in others:
+        stack.distilled_.classes_ = classes
+        with pytest.raises(ValueError, match="classes_ of distilled_ is another"):
+            check_fitted(stack)
+    del stack.distilled_.classes_
+    with pytest.raises(ValueError, match="classes_ is missing"):
+        check_fitted(stack)
 
 
 def ruled(model, *rules):

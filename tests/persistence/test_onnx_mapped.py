@@ -411,6 +411,33 @@ def test_constant_labels(learner, small_data, path):
 
 
 @constant_labels
+@pytest.mark.parametrize("constant", [0, 1])
+@pytest.mark.parametrize("place", [0, 3])
+@pytest.mark.parametrize(
+    "learner",
+    [
+        OneVsRestClassifier(RandomForestClassifier(5, random_state=0)),
+        OneVsRestClassifier(GaussianNB()),
+        make_pipeline(StandardScaler(), OneVsRestClassifier(GaussianNB())),
+        OneVsRestClassifier(LinearSVC()),
+        OneVsRestClassifier(GradientBoostingClassifier(n_estimators=3)),
+    ],
+    ids=str,
+)
+def test_one_vs_rest_with_a_constant_label(learner, place, constant, small_data, path):
+    """Where it is the first, it decides, even if the others have no decisions."""
+    if "GaussianNB" in str(learner):
+        pytest.importorskip("skl2onnx")
+    X, Y = small_data[0].astype(np.float32).astype(np.float64), small_data[1].copy()
+    Y[:, place] = constant
+    clf = tuned(learner).fit(X, Y)
+    assert_same(clf, rows_like(X), path)
+    clf.to_onnx(path)
+    *_, labels = opened(path).run(None, {"features": X.astype(np.float32)})
+    np.testing.assert_array_equal(labels, clf.predict(X))
+
+
+@constant_labels
 def test_nothing_but_constant_labels(small_data, path):
     X, Y = small_data[0], np.tile([0, 1], (120, 1))
     forest = RandomForestClassifier(3, random_state=0)
@@ -694,6 +721,11 @@ def test_converted_learners_with_constant_labels(small_data, path):
     clf = tuned(KNeighborsClassifier()).fit(X, Y)
     with pytest.raises(TypeError, match="1 of its labels never varied in training"):
         clf.to_onnx(path)
+    for copied in (OneVsRestClassifier, MultiOutputClassifier):
+        clf = tuned(copied(KNeighborsClassifier())).fit(X, Y)
+        clf.to_onnx(path)
+        *_, labels = opened(path).run(None, {"features": X.astype(np.float32)})
+        assert labels[:, 1].all()
 
 
 def test_without_the_package(monkeypatch, small_data, path):

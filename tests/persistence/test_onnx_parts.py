@@ -108,3 +108,23 @@ def test_rows_that_are_refused(dtype, missing):
     single = dtype is np.float32
     refused = [False, not missing, True, single]
     np.testing.assert_array_equal(np.isnan(told[:, 0]), refused)
+
+
+def test_names_after_nodes_are_dropped_are_new():
+    graph = PartsGraph(np.float64, 18)
+    graph.node("Abs", "features")
+    zero = graph.number(0, np.float64)
+    graph.node("Add", "features", zero)
+    graph.table([1.0])
+    graph.node("Identity", graph.node("Neg", "features"), output="logits")
+    graph.keep_what_gives("logits")
+    assert not graph.constants
+    # What was dropped and is asked for again is there again.
+    last = graph.node("Neg", graph.node("Add", "logits", graph.number(0, np.float64)))
+    graph.node("Add", last, graph.table([1.0]))
+    assert len(graph.constants) == 2
+    given = [name for node in graph.nodes for name in node.output]
+    given += [constant.name for constant in graph.constants]
+    assert len(given) == len(set(given))
+    read = {name for node in graph.nodes for name in node.input}
+    assert read <= {"features", *given}

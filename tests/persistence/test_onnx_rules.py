@@ -1,6 +1,7 @@
 """Graphs of rules that decide whole rows."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import onnx
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx.reference import ReferenceEvaluator
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from clml import CLMLClassifier, LebesgueStackingClassifier, LebesgueTunedClassifier
@@ -136,3 +138,24 @@ def test_models_with_rules_are_written(kind, rows, tmp_path):
     clf.select(clf.front_.default).to_onnx(tmp_path / "m.onnx")
     session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
     assert "rule" not in session.get_modelmeta().custom_metadata_map
+
+
+@pytest.mark.parametrize("rule", ["at_least_one", "top_1", "best_prefix"])
+def test_rules_after_a_learner_of_which_nodes_are_dropped(rule, rows, tmp_path):
+    """What skl2onnx writes of neighbours has outputs that nobody reads."""
+    pytest.importorskip("skl2onnx")
+    X, Y = rows
+    # With 5 labels, numbers of nodes that were dropped would be given again.
+    Y = (np.arange(5) == Y[:, :5].argmax(axis=1)[:, None]).astype(int)
+    clf = LebesgueTunedClassifier(KNeighborsClassifier(), LOSSES, cv=2, random_state=0)
+    front = clf.fit(X, Y).front_
+    clf.front_ = replace(front, rules=(rule,) * len(front))
+    model = clf.select(0)
+    assert model.rule_ == rule
+    paths = [tmp_path / "a.onnx", tmp_path / "b.onnx"]
+    for path in paths:
+        model.to_onnx(path, dtype="float64")
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+    onnx.checker.check_model(paths[0], full_check=True)
+    *_, labels = onnxruntime.InferenceSession(paths[0]).run(None, {"features": X})
+    np.testing.assert_array_equal(labels, model.predict(X))

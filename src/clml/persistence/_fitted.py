@@ -82,6 +82,10 @@ def check_fitted(estimator: Any) -> None:
             check_positive(path, array)
         elif path not in _OF_ANY_VALUE:
             check_finite(path, array)
+    require(
+        name == "LebesgueStackingClassifier" or not hasattr(estimator, "distilled_"),
+        f"{name} has no distilled_",
+    )
     if name in _FURTHER:
         _FURTHER[name](estimator, lengths)
 

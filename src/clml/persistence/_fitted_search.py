@@ -203,7 +203,7 @@ def _check_distilled(estimator: Any) -> None:
         type(student) is kind and hasattr(student, "front_"),
         "distilled_ is no fitted CLMLClassifier",
     )
-    for name in ("n_features_in_", "label_names_"):
+    for name in ("n_features_in_", "label_names_", "classes_"):
         require(
             np.array_equal(find(student, name), find(estimator, name)),
             f"{name} of distilled_ is another",

@@ -24,7 +24,7 @@ from sklearn.svm import SVC, NuSVC
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 from sklearn.utils.validation import check_is_fitted
 
-from .._scores import LEAST_PROBABILITY
+from .._scores import LEAST_PROBABILITY, has_decisions
 from ._onnx import check_classifier
 from ._onnx_averages import bagging_of, calibrated_of
 from ._onnx_columns import steps_of
@@ -80,8 +80,8 @@ def logits_of(learner: Any, n_labels: int) -> Adder:
 
 
 def _asked_of(learner: Any) -> str:
-    """Return which answer counts: decisions, if there are such."""
-    if hasattr(learner, "decision_function") or not hasattr(learner, "predict_proba"):
+    """Return which answer counts: decisions, if there are such of all labels."""
+    if has_decisions(learner) or not hasattr(learner, "predict_proba"):
         return "decision_function"
     return "predict_proba"
 

@@ -67,6 +67,12 @@ class Graph:
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
         self._numbers: dict[tuple[float, Any], str] = {}
+        self._n_named = 0
+
+    def new_name(self, kind: str) -> str:
+        """Return a name that nothing else has, nor had before it was dropped."""
+        self._n_named += 1
+        return f"{kind}_{self._n_named}"
 
     def constant(self, name: str, value: Any, dtype: Any) -> str:
         """Add an array under a name of its own."""
@@ -78,15 +84,14 @@ class Graph:
         """Return the name of a number, which is added once."""
         key = (value, np.dtype(dtype))
         if key not in self._numbers:
-            name = f"number_{len(self._numbers)}"
-            self._numbers[key] = self.constant(name, value, dtype)
+            self._numbers[key] = self.constant(self.new_name("number"), value, dtype)
         return self._numbers[key]
 
     def node(
         self, kind: str, *inputs: str, output: str | None = None, **options: Any
     ) -> str:
         """Add an operator; return the name of its output."""
-        output = output or f"{kind}_{len(self.nodes)}"
+        output = output or self.new_name(kind)
         made = self._onnx.helper.make_node(kind, inputs, [output], output, **options)
         self.nodes.append(made)
         return output

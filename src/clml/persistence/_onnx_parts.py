@@ -39,7 +39,7 @@ class PartsGraph(Graph):
 
     def table(self, values: Any, dtype: Any = np.float64) -> str:
         """Add an array under a name that nothing else has."""
-        return self.constant(f"table_{len(self.constants)}", values, dtype)
+        return self.constant(self.new_name("table"), values, dtype)
 
     def finite(
         self,
@@ -132,6 +132,8 @@ class PartsGraph(Graph):
                 kept.append(node)
         self.nodes[:] = reversed(kept)
         self.constants[:] = [one for one in self.constants if one.name in needed]
+        # Who asks for one that was dropped gets it anew.
+        self._numbers = {k: name for k, name in self._numbers.items() if name in needed}
 
 
 def _read_by(node: Any) -> Iterator[str]:

@@ -71,7 +71,7 @@ def add_rule(
     add = graph.node
 
     def table(values: Any, dtype: Any = kind) -> str:
-        return graph.constant(f"of_rule_{len(graph.constants)}", values, dtype)
+        return graph.constant(graph.new_name("of_rule"), values, dtype)
 
     ones = table(np.ones((n_labels, 1)))
     falling, order = f"{logits}_falling", f"{logits}_order"
@@ -120,7 +120,7 @@ def _add_best(graph: Graph, falling: str, temperature: float, n_labels: int) -> 
     add = graph.node
 
     def table(values: Any, dtype: Any = np.float64) -> str:
-        return graph.constant(f"of_prefix_{len(graph.constants)}", values, dtype)
+        return graph.constant(graph.new_name("of_prefix"), values, dtype)
 
     exact = graph.cast(falling, np.float64)
     p = add("Sigmoid", add("Mul", exact, table(temperature)))
