@@ -455,7 +455,13 @@ def own_members(script, monkeypatch):
 
 
 def test_scores_needed(script, own_members):
-    methods = ["CLML", "random forest", "tuned random forest", "stacking", "CLIF"]
+    methods = [
+        "CLML",
+        "random forest",
+        "tuned random forest",
+        "stacking of five",
+        "CLIF",
+    ]
     needed = script.scores_needed("flags", [*methods, "plain average"])
     every = {"all", 0, 1, 2, 3, 4}
     expected = {("CLIF", "all")}
@@ -642,7 +648,7 @@ def test_tuned_against_base_by_hand(script, monkeypatch):
 def all_rows(script, monkeypatch):
     """Ours is best everywhere; boosting was not run on imdb-f."""
     monkeypatch.setattr(script, "SPLITS", dict.fromkeys(script.SPLITS, 2))
-    methods = [*script.BASELINES, "CLML", "plain average", "stacking"]
+    methods = [*script.BASELINES, "CLML", "plain average", "stacking of five"]
     losses = {
         (dataset, method): [0.4 - 0.01 * place] * 2
         for dataset in script.SPLITS
@@ -657,7 +663,7 @@ def test_ranks_say_what_is_missing(script, all_rows):
     assert "No run on imdb-f: gradient boosting." in text
     assert "13 methods on 7 datasets" in text
     assert "12 methods on 8 datasets" in text
-    assert text.count("| stacking | 1.00 | +0.00 | no |") == 2
+    assert text.count("| stacking of five | 1.00 | +0.00 | no |") == 2
     assert "| GNB-BR | 13.00 | +12.00 | yes |" in text
 
 
@@ -684,10 +690,10 @@ def test_table_is_written_and_the_same_each_time(script, all_rows, tmp_path, cap
     assert made[0] == made[1]
     assert len(made[0]) == 2
     svg = (tmp_path / "learning_power_ranks.svg").read_text()
-    assert "stacking 1.00" in svg
+    assert "stacking of five 1.00" in svg
     assert "matplotlib v" not in svg.lower()
     assert "{" not in (tmp_path / "learning_power.md").read_text()
-    assert "stacking" in capsys.readouterr().out
+    assert "stacking of five" in capsys.readouterr().out
 
 
 def test_empty_results_give_empty_tables(script, tmp_path, capsys):

@@ -75,6 +75,8 @@ def add_rule(
 
     ones = table(np.ones((n_labels, 1)))
     falling, order = f"{logits}_falling", f"{logits}_order"
+    # One row more: onnxruntime up to 1.23 at least crashes on the TopK of none.
+    logits = add("Concat", logits, table(np.zeros((1, n_labels))), axis=0)
     # Of equal logits the one of the first column comes first.
     graph.several(
         "TopK", logits, table([n_labels], np.int64), outputs=[falling, order], axis=1
@@ -112,7 +114,9 @@ def add_rule(
     below = add("Min", shifted, table(0))
     decided = add("Where", chosen, above, below)
     as_it_is = add("Or", right, add("IsNaN", logits))
-    return add("Where", as_it_is, logits, decided)
+    with_one_more = add("Where", as_it_is, logits, decided)
+    first, last = table([0], np.int64), table([-1], np.int64)
+    return add("Slice", with_one_more, first, last, first)
 
 
 def _add_best(graph: Graph, falling: str, temperature: float, n_labels: int) -> str:
