@@ -22,7 +22,7 @@ from .losses import Loss, LossSet, MatrixLoss, RowTargets, get_loss, list_losses
 # Shifts that are tried; positive ones predict more labels.
 _SHIFTS = np.arange(-15, 46) / 15
 # Labels that are drawn where no formula says what to expect, and how often at most.
-_DRAWN, _MOST_DRAWS = 60_000, 30
+_DRAWN, _MOST_DRAWS = 60_000, 200
 # Logits of drawn rows at a time, for all shifts.
 _AT_ONCE = 2_000_000
 
