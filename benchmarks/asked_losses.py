@@ -1,13 +1,14 @@
 """Ask whether other losses than the default pay in what was asked for.
 
     python benchmarks/asked_losses.py run --jobs 2
+    python benchmarks/asked_losses.py run --jobs 2 --method stacking --asked together
     python benchmarks/asked_losses.py table
 
-``run`` fits ``CLMLClassifier(losses=...)`` for each loss alone and for pairs, on splits
-of development (seeds from 100 on), beside ``CLMLClassifier()`` on the same rows, and
-adds the losses on the other 30 % of rows to ``results/asked_losses.csv``. ``table``
-writes ``results/asked_losses.md``: in the losses that were asked for, the geometric
-mean of the ratios to the default.
+``run`` fits ``CLMLClassifier(losses=...)``, or the stack, for each loss alone, for
+pairs and for some together, on splits of development (seeds from 100 on), beside the
+default losses on the same rows, and adds the losses on the other 30 % of rows to
+``results/asked_losses.csv``. ``table`` writes ``results/asked_losses.md``: in the
+losses that were asked for, the geometric mean of the ratios to the default.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Any
 import numpy as np
 from _jobs import read, run_jobs
 
-from clml import CLMLClassifier
+from clml import CLMLClassifier, LebesgueStackingClassifier
 from clml.datasets import iterative_train_test_split, load_dataset
 from clml.losses import loss_values
 
@@ -44,7 +45,12 @@ ALONE = (
     "precision_at_5",
 )
 PAIRED = ("hamming", "lrap", "micro_f1", "macro_f1", "subset_zero_one")
+TOGETHER = ("macro_f1+subset_zero_one+lrap",)
 DEFAULT = ("hamming", "lrap", "micro_f1")
+METHODS: dict[str, Any] = {
+    "CLML": CLMLClassifier,
+    "stacking": LebesgueStackingClassifier,
+}
 DATASETS = (
     "flags",
     "virus-go",
@@ -62,24 +68,30 @@ DATASETS = (
     "yeast",
     "scene",
     "human-go",
+    "tmc2007-500",
+    "imdb-f",
 )
 SPLITS = (100, 101)
-KEY = ("dataset", "asked", "split")
+KEY = ("dataset", "method", "asked", "split")
 FIELDS = (*KEY, *ALONE)
 HEADER = """\
 # Asking for other losses
 
-`CLMLClassifier(losses=...)` beside `CLMLClassifier()` on the same 70 % of rows: losses
-that were asked for on the other 30 %, divided by the default's; of pairs the geometric
-mean of both ratios. Geometric means over {n} datasets, development splits {splits}; in
-brackets, on how many datasets it is better and on how many worse by more than 0.5 %,
-and the largest ratio. Made by `benchmarks/asked_losses.py`.
+`CLMLClassifier(losses=...)` beside `CLMLClassifier()`, and in the second table
+`LebesgueStackingClassifier`, on the same 70 % of rows: losses that were asked for on
+the other 30 %, divided by the default's; of several the geometric mean of their ratios,
+and then each of three. Geometric means over datasets, development splits {splits}; then
+on how many datasets it is better and on how many worse by more than 0.5 %, and the
+largest ratio. Made by `benchmarks/asked_losses.py`.
+"""
+TABLE = """\
+| asked for | beside the default | datasets | better, worse | largest |
+|---|---|---|---|---|"""
 
-| asked for | beside the default | better, worse | largest |
-|---|---|---|---|"""
 
-
-def run_job(dataset: str, asked: str, split: int) -> list[dict[str, Any]]:
+def run_job(
+    dataset: str, method: str, asked: str, split: int
+) -> list[dict[str, Any]]:
     """Fit with some losses, their names joined by plus signs."""
     data = load_dataset(dataset)
     X, X_test, Y, Y_test = iterative_train_test_split(
@@ -87,9 +99,9 @@ def run_job(dataset: str, asked: str, split: int) -> list[dict[str, Any]]:
     )
     losses = DEFAULT if asked == "default" else tuple(asked.split("+"))
     with warnings.catch_warnings(category=UserWarning, action="ignore"):
-        clf = CLMLClassifier(losses=losses, random_state=split).fit(X, Y)
+        clf = METHODS[method](losses=losses, random_state=split).fit(X, Y)
         found = loss_values(Y_test, clf.decision_function(X_test), ALONE)
-    job = dict(zip(KEY, (dataset, asked, split), strict=True))
+    job = dict(zip(KEY, (dataset, method, asked, split), strict=True))
     return [job | {n: f"{v:.6f}" for n, v in zip(ALONE, found, strict=True)}]
 
 
@@ -100,44 +112,57 @@ def _ratio(own: list[float], default: list[float]) -> float:
 
 
 def write_table() -> None:
-    rows = read(ROWS)
-    found: dict[tuple[str, str], list[dict[str, str]]] = {}
-    for row in rows:
-        found.setdefault((row["dataset"], row["asked"]), []).append(row)
-    lines = []
-    asked_for = [
-        *ALONE,
-        *("+".join(pair) for pair in itertools.combinations(PAIRED, 2)),
-    ]
-    sets = [name for name in DATASETS if (name, "default") in found]
-    for asked in asked_for:
-        ratios = []
-        for name in sets:
-            mine, theirs = found.get((name, asked), []), found[name, "default"]
-            if len(mine) < len(SPLITS):
-                continue
-            logs = [
-                np.log(
-                    _ratio(
-                        [float(r[loss]) for r in mine], [float(r[loss]) for r in theirs]
-                    )
-                )
-                for loss in asked.split("+")
+    """Write a table for each method that was run."""
+    found: dict[tuple[str, ...], list[dict[str, str]]] = {}
+    for row in read(ROWS):
+        found.setdefault((row["method"], row["dataset"], row["asked"]), []).append(row)
+    pairs = ["+".join(pair) for pair in itertools.combinations(PAIRED, 2)]
+    tables = []
+    for method in METHODS:
+        lines = []
+        for asked in (*ALONE, *pairs, *TOGETHER):
+            losses = asked.split("+")
+            compared = [
+                (found[method, name, asked], found[method, name, "default"])
+                for name in DATASETS
+                if {(method, name, asked), (method, name, "default")} <= found.keys()
             ]
-            ratios.append(float(np.exp(np.mean(logs))))
-        if not ratios:
-            continue
-        better = sum(r < 0.995 for r in ratios)
-        worse = sum(r > 1.005 for r in ratios)
-        mean = np.exp(np.mean(np.log(ratios)))
-        shown = asked.replace("+", ", ")
-        lines.append(
-            f"| {shown} | {mean:.3f} | {better}, {worse} | {max(ratios):.3f} |"
-        )
-    header = HEADER.format(n=len(sets), splits=" and ".join(map(str, SPLITS)))
-    text = "\n".join([header, *lines]) + "\n"
+            if not compared:
+                continue
+            shown = ", ".join(losses)
+            lines.append(_line(shown, compared, losses))
+            if len(losses) > 2:
+                lines += [_line(f"{shown}: {x}", compared, [x]) for x in losses]
+        if lines:
+            tables.append("\n".join([f"## {method}", "", TABLE, *lines]))
+    header = HEADER.format(splits=" and ".join(map(str, SPLITS)))
+    text = "\n\n".join([header.rstrip(), *tables]) + "\n"
     (RESULTS / "asked_losses.md").write_text(text)
     print(text)
+
+
+def _line(
+    shown: str,
+    compared: list[tuple[list[dict[str, str]], list[dict[str, str]]]],
+    losses: list[str],
+) -> str:
+    """Return a line of the table, of rows of datasets beside the default's."""
+    ratios = []
+    for asked, default in compared:
+        splits = {row["split"] for row in asked}
+        same = [row for row in default if row["split"] in splits]
+        logs = [
+            np.log(_ratio([float(r[x]) for r in asked], [float(r[x]) for r in same]))
+            for x in losses
+        ]
+        ratios.append(float(np.exp(np.mean(logs))))
+    better = sum(r < 0.995 for r in ratios)
+    worse = sum(r > 1.005 for r in ratios)
+    mean = np.exp(np.mean(np.log(ratios)))
+    return (
+        f"| {shown} | {mean:.3f} | {len(ratios)} | {better}, {worse} "
+        f"| {max(ratios):.3f} |"
+    )
 
 
 def main() -> None:
@@ -145,15 +170,22 @@ def main() -> None:
     parser.add_argument("action", choices=("run", "table"))
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--datasets", nargs="+", default=DATASETS)
-    parser.add_argument("--alone", action="store_true", help="leave pairs out")
+    parser.add_argument("--method", choices=METHODS, default="CLML")
+    parser.add_argument(
+        "--asked",
+        nargs="+",
+        choices=("alone", "pairs", "together"),
+        default=("alone", "pairs", "together"),
+    )
     args = parser.parse_args()
     if args.action == "run":
         for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
             os.environ.setdefault(name, "1")
-        pairs = [] if args.alone else itertools.combinations(PAIRED, 2)
-        asked = ["default", *ALONE, *("+".join(pair) for pair in pairs)]
+        pairs = ("+".join(pair) for pair in itertools.combinations(PAIRED, 2))
+        some = {"alone": ALONE, "pairs": pairs, "together": TOGETHER}
+        asked = ["default", *(one for name in args.asked for one in some[name])]
         jobs = [
-            (dataset, losses, split)
+            (dataset, args.method, losses, split)
             for dataset in args.datasets
             for losses in asked
             for split in SPLITS
