@@ -7,8 +7,8 @@
 The study: J. Bogatinovski, L. Todorovski, S. Džeroski, D. Kocev, Comprehensive
 comparative study of multi-label classification methods, Expert Systems with
 Applications 203, 2022. It prints results on one division of each dataset; its rows are
-not public, its sizes are. ``run`` fits a method, ``CLMLClassifier()`` by default, on twenty
-stratified divisions of these sizes and adds a line for each to
+public, its sizes are. ``run`` fits a method, ``CLMLClassifier()`` by default, on
+twenty stratified divisions of these sizes and adds a line for each to
 ``results/published.csv``; what is there is not computed again. ``table`` writes
 ``results/published.md``.
 """
