@@ -133,6 +133,27 @@ def test_monte_carlo_is_worse_than_exact_contributions(reproduced):
     states(text, f"{100 * (1 - ratio['flags']):.0f} %")
 
 
+def test_the_printed_covariance_update_beside_the_other_one():
+    found = defaultdict(list)
+    for row in rows_of(BENCHMARKS / "printed_update.csv"):
+        three = [float(row[name]) for name in LOSSES]
+        place = row["contributions"], row["dataset"], row["covariance"]
+        found[place].append(geometric_mean(three))
+    text = passage(
+        "docs/reproducing.md", 'CMA(covariance="printed")`:', "The rows that"
+    )
+    for contributions in ("exact", "monte_carlo"):
+        ratios = []
+        for dataset in ("flags", "emotions", "yeast"):
+            printed, path = (
+                found[contributions, dataset, covariance]
+                for covariance in ("printed", "rank_one")
+            )
+            assert WORDS[len(printed)] in text
+            ratios.append(np.mean(printed) / np.mean(path))
+        states(text, f"{min(ratios):.2f}", f"{max(ratios):.2f}")
+
+
 # The ablation
 
 
