@@ -76,7 +76,8 @@ def test_the_update_beside_the_printed_one_is_that_of_the_reproduction(
         if r["model"] == "final"
     }
     for row in printed_update.read():
-        if row["covariance"] == "rank_one":
+        # Where points are random, a last digit of another machine can change a rank.
+        if (row["covariance"], row["contributions"]) == ("rank_one", "exact"):
             found = [row[name] for name in printed_update.LOSSES]
             place = (row["dataset"], row["split"], row["contributions"])
             assert found == reproduced[place]
