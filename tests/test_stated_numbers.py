@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
+from clml.baselines import CLIFClassifier
 from clml.experiments import PAPER_RESULTS, friedman_test
 
 ROOT = Path(__file__).parents[1]
@@ -77,6 +78,33 @@ def test_on_how_many_datasets_others_are_ahead_of_the_papers_settings(means):
     for method in ("CLIF", "DELA"):
         ahead = sum(means[d, method] < means[d, "CLML-paper"] for d in SEVEN)
         assert f"on {WORDS[ahead]} of the seven datasets" in text
+
+
+def test_clif_with_its_authors_settings(records):
+    lines = (RESULTS / "presets" / "records.jsonl").read_text(encoding="utf-8")
+    presets = [json.loads(line) for line in lines.splitlines()]
+    text = passage("docs/reproducing.md", "The paper ran its rivals", "So the paper's")
+    for dataset in ("cal500", "yeast"):
+        published = CLIFClassifier.PRESETS[dataset]
+        here = [r for r in presets if r["dataset"] == dataset]
+        assert all(published.items() <= r["settings"].items() for r in here)
+        splits = {r["split"] for r in here}
+        before = [
+            r
+            for r in records
+            if (r["dataset"], r["method"]) == (dataset, "CLIF") and r["split"] in splits
+        ]
+        assert {r["data_hash"] for r in here} == {r["data_hash"] for r in before}
+        assert WORDS[len(splits)] in text
+        assert len(here) == len(before) == len(splits)
+        for runs in (here, before):
+            three = [[r["losses"]["test"][name] for name in LOSSES] for r in runs]
+            states(text, f"{np.mean([geometric_mean(values) for values in three]):.3f}")
+        lrap = [
+            {r["split"]: r["losses"]["test"]["lrap"] for r in x} for x in (here, before)
+        ]
+        assert all(abs(lrap[0][s] / lrap[1][s] - 1) < 0.01 for s in splits)
+        states(text, str(published["threshold"]))
 
 
 @pytest.fixture(scope="module")
