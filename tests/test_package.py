@@ -204,7 +204,7 @@ ARROWS = {
         "encoding",
         "losses",
     },
-    "plots": {"_atomic", "_names", "_paths", "experiments"},
+    "plots": {"_atomic", "_names", "_paths", "experiments", "lebesgue"},
     "report": {
         "_atomic",
         "_front",

@@ -34,7 +34,7 @@ MANY_ROWS = 10_000
 MANY_WEIGHTS = 10_000
 
 # Those whose populations can be drawn on a device.
-_ON_DEVICES = ("rank_one", "separable")
+_ON_DEVICES = ("rank_one", "printed", "separable")
 # What members that ascend see altogether when rows are many.
 _ROWS_OF_A_RUN = 1_200_000
 # What an epoch of a search for wide networks evaluates.

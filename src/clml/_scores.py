@@ -82,6 +82,25 @@ def label_logits(estimator: Any, X: Any, n_labels: int) -> NDArray[np.float64]:
     return logit(np.clip(scores, LEAST_PROBABILITY, 1.0 - LEAST_PROBABILITY))
 
 
+def uncalibrated_logits(
+    estimator: Any, X: Any, n_labels: int
+) -> NDArray[np.float64]:
+    """Return logits (n, K) as they were before a temperature divided them.
+
+    Those of an estimator without ``temperature_`` are those of ``label_logits``.
+
+    Parameters
+    ----------
+    estimator, X, n_labels : as in ``label_scores``
+
+    Returns
+    -------
+    float64 array of shape (n, K)
+    """
+    logits = label_logits(estimator, X, n_labels)
+    return logits * float(getattr(estimator, "temperature_", 1.0))
+
+
 def check_same_labels(
     estimator: Any, X: Any, classes: Any, names: Sequence[str]
 ) -> None:

@@ -16,11 +16,12 @@ from sklearn.utils._param_validation import (
 )
 
 from ._value import Value
-from .evolution import CMAPackage, FullCMA, RankOneCMA, SeparableCMA
+from .evolution import CMAPackage, FullCMA, PrintedCMA, RankOneCMA, SeparableCMA
 from .lebesgue import Method, Ties
 
 COVARIANCES: dict[str, Any] = {
     "rank_one": RankOneCMA,
+    "printed": PrintedCMA,
     "separable": SeparableCMA,
     "full": FullCMA,
     "cma": CMAPackage,
@@ -155,9 +156,11 @@ class CMA(Population):
     population_size : int, "auto" or None, default="auto"
         Candidates an epoch and member: 64; None for 4 + ⌊3 ln n⌋, n the number of
         weights.
-    covariance : {"rank_one", "separable", "full", "cma"}, default="rank_one"
-        The search distribution; "full" is for small networks, "cma" uses the package
-        of that name (extra ``cma``).
+    covariance : {"rank_one", "printed", "separable", "full", "cma"}, \
+default="rank_one"
+        The search distribution; "printed" is the rank-one update as the paper prints
+        it, without an evolution path, "full" is for small networks, "cma" uses the
+        package of that name (extra ``cma``).
     sigma0 : float, default=1.0
         Initial step size; a twentieth of it after a surrogate start.
     ties : {"depth", "layer"} or None, default="depth"

@@ -11,6 +11,7 @@ import pytest
 from clml.evolution import (
     CMAPackage,
     FullCMA,
+    PrintedCMA,
     RankGradient,
     RankOneCMA,
     SeparableCMA,
@@ -19,7 +20,14 @@ from clml.evolution import (
 )
 
 # Listing a strategy here is what makes it tested.
-STRATEGIES = [CMAPackage, FullCMA, RankGradient, RankOneCMA, SeparableCMA]
+STRATEGIES = [
+    CMAPackage,
+    FullCMA,
+    PrintedCMA,
+    RankGradient,
+    RankOneCMA,
+    SeparableCMA,
+]
 
 # What a strategy does not promise, and why; its own test file has what it does.
 EXEMPT = {

@@ -8,6 +8,7 @@ from clml import PAPER_SETTINGS, CLMLClassifier
 from clml._scores import label_scores
 from clml.experiments._artifacts import artifacts_of, shown_members, validation_losses
 from clml.losses import loss_values
+from clml.plots import CalibrationCurvesDisplay, LabelProbabilityDisplay
 
 NAMES = np.array(["a", "b", "c", "d"])
 
@@ -47,15 +48,29 @@ def test_the_arrays_of_a_run(paper_model, parts):
     found = artifacts_of(paper_model, parts, NAMES, 0)
     assert found["history/incumbent_train"].shape == (8, 3)
     assert found["history/sigma"].shape == (8,)
-    for when in ("before", "after"):
-        assert found[f"probability/{when}"].sum() == parts[3].size
+    X_test, Y_test = parts[1], parts[3]
+    for when in ("before", "after", "calibrated"):
+        assert found[f"probability/{when}"].shape == (2, 50)
+        assert found[f"probability/{when}"].sum() == Y_test.size
         mean, share = found[f"calibration/{when}"]
-        empty = found[f"probability/{when}"] == 0
+        counts = found[f"probability/{when}"].sum(axis=0).reshape(10, 5).sum(axis=1)
+        empty = counts == 0
         assert np.array_equal(np.isnan(mean), empty)
-        edges = found["probability/bins"]
+        edges = np.linspace(0, 1, 11)
         assert (mean[~empty] >= edges[:-1][~empty]).all()
         assert (mean[~empty] <= edges[1:][~empty]).all()
         assert ((share[~empty] >= 0) & (share[~empty] <= 1)).all()
+    display = LabelProbabilityDisplay.from_estimator(paper_model, X_test, Y_test)
+    assert np.array_equal(found["probability/after"], display.after)
+    assert np.array_equal(found["probability/calibrated"], display.calibrated)
+    curves = CalibrationCurvesDisplay.from_estimator(paper_model, X_test, Y_test)
+    assert np.allclose(found["calibration/after"], curves.after, equal_nan=True)
+    wrong = found["probability/after"][1].sum() / Y_test.size
+    assert wrong == loss_values(Y_test, label_scores(paper_model, X_test, 4))[0]
+
+
+def test_the_arrays_are_plain(paper_model, parts):
+    found = artifacts_of(paper_model, parts, NAMES, 0)
     assert all(np.asarray(a).dtype.kind in "biufU" for a in found.values())
 
 

@@ -11,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 from clml._scores import label_scores
 from clml._stacking import default_learners
+from clml.baselines import CLIFClassifier
 from clml.experiments._methods import (
     MethodSpec,
     as_json,
@@ -20,6 +21,7 @@ from clml.experiments._methods import (
     find_class,
     list_methods,
 )
+from clml.experiments._schedule import cells_of
 
 # Registered methods of packages that the library does without.
 BOOSTERS = {
@@ -190,3 +192,37 @@ def test_a_package_that_is_absent_is_named_before_anything_runs(name, monkeypatc
 
 def test_classes_of_other_packages_are_left_to_their_jobs():
     check_packages([MethodSpec.of("mine", "no_such_module:Thing")])
+
+
+def test_presets_are_those_of_the_dataset():
+    method = MethodSpec.of("CLIF", {"presets": True, "settings": {"threshold": 0.5}})
+    order = json.loads(json.dumps(method.order()))
+    found = build_estimator(order, 0, "cal500")[-1]
+    published = CLIFClassifier.PRESETS["cal500"]
+    assert published["threshold"] != 0.5
+    for name, value in (published | {"threshold": 0.5}).items():
+        assert getattr(found, name) == value
+    plain = build_estimator(MethodSpec.of("CLIF").order(), 0, "cal500")[-1]
+    assert plain.embedding_dim == CLIFClassifier().embedding_dim
+    assert published["embedding_dim"] != plain.embedding_dim
+    elsewhere = build_estimator(order, 0, "emotions")[-1]
+    assert elsewhere.get_params() == plain.get_params()
+
+
+def test_presets_make_other_jobs():
+    plain, preset = MethodSpec.of("CLIF"), MethodSpec.of("CLIF", {"presets": True})
+    assert "presets" not in plain.description()
+    assert preset.description() == plain.description() | {"presets": True}
+    described = {"datasets": None, "group": "main"}
+    plan = {"test_size": 0.3, "losses": ["hamming"], "seeds": [0], "splits": 1}
+    plan["datasets"] = [{"name": "cal500", "data_hash": "h"}]
+    keys = [
+        cells_of(plan | {"methods": [m.description() | described]})[0].key
+        for m in (plain, preset)
+    ]
+    assert len(set(keys)) == 2
+
+
+def test_presets_of_an_estimator_that_is_there_already():
+    with pytest.raises(ValueError, match="presets is for classes by name"):
+        MethodSpec.of("m", {"estimator": CLIFClassifier(), "presets": True})

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import clml.experiments
-from clml.experiments import PAPER_RESULTS
-from clml.lebesgue import lebesgue_contributions
+from clml.evolution import RankOneCMA
+from clml.experiments import PAPER_RESULTS, friedman_test
+from clml.lebesgue import dominates, lebesgue_contributions
+from clml.losses import loss_values
 
 MEASURES = (
     "hamming",
@@ -152,3 +154,91 @@ def test_columns_in_the_order_of_the_text_contradict_the_datasets():
     as_named = impossible_rows(PAPER_RESULTS.lrap)
     assert len(as_named) >= 15
     assert len(set(as_named)) >= 6
+
+
+def test_the_fourth_loss_has_the_scale_of_the_log_loss_of_rows():
+    # A network that knows nothing: labels times ln K against ln 2.
+    for dataset, n_labels, cardinality in (
+        ("emotions", 6, 1.869),
+        ("CAL500", 174, 26.044),
+    ):
+        n_rows = 1000
+        Y = np.zeros((n_rows, n_labels), dtype=np.int64)
+        Y.ravel()[: round(n_rows * cardinality)] = 1
+        Y = np.random.default_rng(0).permuted(Y, axis=None)
+        log_loss, cross_entropy = loss_values(
+            Y, np.zeros(Y.shape), ("row_log_loss", "binary_cross_entropy")
+        )
+        assert log_loss == pytest.approx(cardinality * np.log(n_labels), rel=1e-3)
+        assert cross_entropy == pytest.approx(np.log(2))
+        printed = [
+            r.row_log_loss for r in PAPER_RESULTS.ablation if r.dataset == dataset
+        ]
+        # From the value of equal scores to twice it; averaged cross-entropy of 3.2
+        # would be four times what knowing nothing costs.
+        assert 0.95 * log_loss < min(printed) <= max(printed) < 2 * log_loss
+        assert min(printed) > 4 * cross_entropy
+
+
+def test_a_contribution_of_zero_is_not_being_dominated_by_all():
+    yeast = PAPER_RESULTS.datasets.index("yeast")
+    losses = np.stack(
+        [PAPER_RESULTS.table(name)[yeast] for name in ("hamming", "lrap", "micro_f1")],
+        axis=1,
+    )
+    mlknn = PAPER_RESULTS.methods.index("MLkNN")
+    assert PAPER_RESULTS.contribution[yeast, mlknn] == 0
+    assert lebesgue_contributions(losses)[mlknn] == 0
+    above = [
+        method
+        for method, vector in zip(PAPER_RESULTS.methods, losses, strict=True)
+        if dominates(vector, losses[mlknn])
+    ]
+    assert above == ["CLML"]
+
+
+def test_clif_and_clml_do_not_tie_in_hamming_loss():
+    ranks = friedman_test(PAPER_RESULTS.hamming).mean_ranks
+    by_method = dict(zip(PAPER_RESULTS.methods, ranks.round(2), strict=True))
+    assert (by_method["CLIF"], by_method["CLML"]) == (2.56, 2.61)
+
+
+def test_the_average_of_all_candidates_selects_nothing():
+    # Algorithm 1 moves the mean there, the appendix to the weighted best.
+    strategy = RankOneCMA(np.ones(6), sigma=0.5, population_size=40, seed=0)
+    population = strategy.ask()
+    best_first, worst_first = (
+        np.argsort(sign * (population**2).sum(axis=1)) for sign in (1, -1)
+    )
+    averages = [population[order].mean(axis=0) for order in (best_first, worst_first)]
+    np.testing.assert_allclose(*averages)
+    other = RankOneCMA.from_state(strategy.state())
+    other.ask()
+    strategy.tell(best_first)
+    other.tell(worst_first)
+    assert np.linalg.norm(strategy.mean) < np.sqrt(6) < np.linalg.norm(other.mean)
+
+
+def test_the_sum_of_the_best_candidates_themselves_doubles_the_mean():
+    # As the appendix prints it; of their steps it is the update of CMA-ES.
+    strategy = RankOneCMA(np.full(50, 3.0), sigma=0.01, seed=0)
+    X = strategy.ask()
+    weights = np.full(len(X) // 2, 2 / (len(X) // 2 * 2))
+    printed = strategy.mean + 1.0 * weights @ X[: len(weights)]
+    assert np.linalg.norm(printed) == pytest.approx(2 * np.sqrt(50) * 3.0, rel=0.01)
+
+
+def test_the_f1_of_rows_and_micro_f1_prefer_different_predictions():
+    # One row has four labels, three have one each: the risk of the proof is a mean over
+    # rows, in which each counts the same; micro-F1 counts labels.
+    Y = np.zeros((4, 4), dtype=int)
+    Y[0] = 1
+    Y[1:, 0] = 1
+    only_first, all_but_first = -np.ones(Y.shape), -np.ones(Y.shape)
+    only_first[0] = 1
+    all_but_first[1:, 0] = 1
+    names = ("example_f1", "micro_f1")
+    of_first = loss_values(Y, only_first, names)
+    of_others = loss_values(Y, all_but_first, names)
+    assert of_first[0] > of_others[0]
+    assert of_first[1] < of_others[1]

@@ -37,8 +37,8 @@ def artifact():
         "front/chosen": np.array(2),
         "labels": np.array(["a", "b", "c"]),
         "probability/bins": np.linspace(0, 1, 6),
-        "probability/before": np.array([0, 1, 7, 2, 0]),
-        "probability/after": np.array([5, 2, 0, 1, 2]),
+        "probability/before": np.array([[0, 1, 5, 1, 0], [0, 0, 2, 1, 0]]),
+        "probability/after": np.array([[4, 1, 0, 1, 2], [1, 1, 0, 0, 0]]),
         "calibration/before": curve,
         "calibration/after": curve + 0.05,
     }

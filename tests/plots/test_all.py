@@ -5,6 +5,7 @@ from clml.plots import write_figures
 
 MEASURES = ("hamming", "lrap", "micro_f1", "contribution", "geometric_mean")
 OF_A_RUN = ("trajectory", "probabilities", "calibration", "surrogate", "front")
+OF_METHODS = ("contributions", "measure")
 
 
 def test_every_figure_is_written(results, tmp_path):
@@ -18,7 +19,11 @@ def test_every_figure_is_written(results, tmp_path):
         *(f"critical_difference_{measure}.svg" for measure in MEASURES),
         *(f"critical_difference_{measure}_printed.svg" for measure in MEASURES),
         # The name of a dataset is no path.
-        *(f"{kind}_{name}.svg" for kind in OF_A_RUN for name in ("emotions", "a_b_c")),
+        *(
+            f"{kind}_{name}.svg"
+            for kind in (*OF_A_RUN, *OF_METHODS)
+            for name in ("emotions", "a_b_c")
+        ),
         "ablation_emotions.svg",
         "ablation_a_b_c.svg",
         "consistency.svg",
@@ -32,9 +37,10 @@ def test_what_has_no_data_is_named(results, tmp_path):
     results.plan["ablation"] = None
     files, skipped = write_figures(results, tmp_path, ["svg"])
     assert {path.name for path in files} == {
-        f"critical_difference_{measure}_printed.svg" for measure in MEASURES
+        *(f"critical_difference_{measure}_printed.svg" for measure in MEASURES),
+        *(f"{kind}_emotions.svg" for kind in OF_METHODS),
     }
-    assert len(skipped) == 5 + 2 * 5 + 2
+    assert len(skipped) == 5 + 2 * 5 + 2 + len(OF_METHODS)
     assert skipped[0] == (
         "critical_difference_hamming: ranks need at least 2 methods and 2 datasets "
         "that all of them have, got 2 and 1"

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import expit
 from sklearn.calibration import calibration_curve as sklearn_curve
 
 from clml.plots import CalibrationCurvesDisplay
@@ -37,7 +38,17 @@ def test_from_estimator(fitted, small_data):
     display = CalibrationCurvesDisplay.from_estimator(fitted, *small_data, n_bins=4)
     assert display.after.shape == (2, 4)
     assert display.before is None
-    assert len(display.plot().ax_.lines) == 2
+    assert len(display.plot().ax_.lines) == 3
+
+
+def test_the_curve_of_an_estimator_is_without_its_temperature(fitted, small_data):
+    X, Y = small_data
+    display = CalibrationCurvesDisplay.from_estimator(fitted, X, Y)
+    logits = fitted.decision_function(X) * fitted.temperature_
+    assert_allclose(display.after, calibration_curve(Y, expit(logits), 10))
+    calibrated = calibration_curve(Y, fitted.predict_proba(X), 10)
+    assert_allclose(display.calibrated, calibrated)
+    assert not np.array_equal(display.after, calibrated, equal_nan=True)
 
 
 @pytest.mark.parametrize(

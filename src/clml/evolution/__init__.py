@@ -8,6 +8,7 @@ Each strategy proposes a population (`ask`), is told the order of its members
 from ._cma_package import CMAPackage
 from ._constants import default_population_size
 from ._full import FullCMA
+from ._printed import PrintedCMA
 from ._protocol import Strategy
 from ._rank_gradient import RankGradient
 from ._rank_one import RankOneCMA
@@ -18,6 +19,7 @@ from ._separable import SeparableCMA
 __all__ = [
     "CMAPackage",
     "FullCMA",
+    "PrintedCMA",
     "RankGradient",
     "RankOneCMA",
     "SeparableCMA",

@@ -5,6 +5,7 @@ from typing import Any
 
 from ._cma_package import CMAPackage
 from ._full import FullCMA
+from ._printed import PrintedCMA
 from ._protocol import Strategy
 from ._rank_gradient import RankGradient
 from ._rank_one import RankOneCMA
@@ -14,10 +15,18 @@ from ._validation import read_kind
 __all__ = ["STRATEGIES", "strategy_from_state"]
 
 STRATEGIES: dict[
-    str, type[CMAPackage | FullCMA | RankGradient | RankOneCMA | SeparableCMA]
+    str,
+    type[CMAPackage | FullCMA | PrintedCMA | RankGradient | RankOneCMA | SeparableCMA],
 ] = {
     strategy.kind: strategy
-    for strategy in (CMAPackage, FullCMA, RankGradient, RankOneCMA, SeparableCMA)
+    for strategy in (
+        CMAPackage,
+        FullCMA,
+        PrintedCMA,
+        RankGradient,
+        RankOneCMA,
+        SeparableCMA,
+    )
 }
 
 

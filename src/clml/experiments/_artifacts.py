@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import clone
 
-from .._scores import label_logits
+from .._scores import label_logits, uncalibrated_logits
 from ..losses import loss_values
 
 Arrays = dict[str, NDArray[Any]]
-N_BINS = 20
+# The paper's figures of label probabilities and of calibration have as many bins.
+PROBABILITY_BINS, CALIBRATION_BINS = 50, 10
 # Decisions (rows × labels) that all members of a front together may take.
 _MOST_DECISIONS = 100_000_000
 _FOLLOWED = "incumbent_row_log_loss_validation"
@@ -83,10 +84,16 @@ def artifacts_of(
     found = {"labels": np.asarray(label_names, dtype=str)}
     found |= _history(model)
     found |= _front(model, X_test, Y_test)
-    found |= _probabilities("after", model, X_test, Y_test)
+    logits = uncalibrated_logits(model, X_test, Y_test.shape[1])
+    found |= _probabilities("after", logits, Y_test)
+    if getattr(model, "temperature_", 1.0) != 1.0:
+        # Beside the paper's, which is not calibrated: what predict_proba returns.
+        logits = label_logits(model, X_test, Y_test.shape[1])
+        found |= _probabilities("calibrated", logits, Y_test)
     if "max_epochs" in model.get_params(deep=False):
         early = clone(model).set_params(max_epochs=1).fit(X_train, Y_train)
-        found |= _probabilities("before", early, X_test, Y_test)
+        logits = uncalibrated_logits(early, X_test, Y_test.shape[1])
+        found |= _probabilities("before", logits, Y_test)
     return found
 
 
@@ -161,19 +168,34 @@ def _front(model: Any, X: Any, Y: NDArray[np.int64]) -> Arrays:
     }
 
 
-def _probabilities(when: str, model: Any, X: Any, Y: NDArray[np.int64]) -> Arrays:
-    probability = expit(label_logits(model, X, Y.shape[1])).ravel()
-    edges = np.linspace(0.0, 1.0, N_BINS + 1)
-    place = np.clip(np.digitize(probability, edges) - 1, 0, N_BINS - 1)
-    counts = np.bincount(place, minlength=N_BINS)
-    sums = [
-        np.bincount(place, weights=weights, minlength=N_BINS)
-        for weights in (probability, Y.ravel())
+def _probabilities(
+    when: str, logits: NDArray[np.float64], Y: NDArray[np.int64]
+) -> Arrays:
+    """Return how often probabilities lie in each bin, and the calibration curve."""
+    probability, relevant = expit(logits).ravel(), Y.ravel() == 1
+    correct = (logits.ravel() > 0) == relevant
+    edges, place = _places(probability, PROBABILITY_BINS)
+    counts = [
+        np.bincount(place[part], minlength=PROBABILITY_BINS)
+        for part in (correct, ~correct)
     ]
+    _, place = _places(probability, CALIBRATION_BINS)
+    total, *sums = (
+        np.bincount(place, weights=weights, minlength=CALIBRATION_BINS)
+        for weights in (None, probability, relevant)
+    )
     with np.errstate(invalid="ignore"):
-        curve = np.stack(sums) / counts
+        curve = np.stack(sums) / total
     return {
         "probability/bins": edges,
-        f"probability/{when}": counts,
+        f"probability/{when}": np.stack(counts),
         f"calibration/{when}": curve,
     }
+
+
+def _places(
+    probability: NDArray[np.float64], n_bins: int
+) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    """Return the edges of bins of equal width, and in which one each value lies."""
+    edges = np.linspace(0.0, 1.0, n_bins + 1)
+    return edges, np.clip(np.digitize(probability, edges) - 1, 0, n_bins - 1)

@@ -43,7 +43,8 @@ def compute_cell(
     ----------
     job : mapping
         ``data`` (path of the arrays), ``data_hash`` (what they must be), ``method``
-        (an order of `MethodSpec`), ``split``, ``seed``, ``losses``, ``test_size``.
+        (an order of `MethodSpec`), ``split``, ``seed``, ``losses``, ``test_size``, and
+        ``dataset`` where the method has presets.
     keep : callable, default=None
         Gets ``losses`` and ``seconds`` as soon as they are known: what comes after
         them may take long, or fail.
@@ -65,7 +66,7 @@ def compute_cell(
     random_state = 1000 * job["seed"] + job["split"]
     # For estimators that draw from NumPy's global generator.
     np.random.seed(random_state)  # noqa: NPY002
-    model = build_estimator(job["method"], random_state)
+    model = build_estimator(job["method"], random_state, job.get("dataset"))
     with warnings.catch_warnings():
         # Rare labels can be constant in a training part: every method copes.
         warnings.filterwarnings("ignore", message=".*labels are constant")

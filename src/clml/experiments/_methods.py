@@ -121,7 +121,7 @@ _INSTALLED_BY = {
     "lightgbm": "pip install 'clml[boosting]'",
     "catboost": "pip install catboost",
 }
-_KEYS = ("estimator", "settings", "one_vs_rest", "scale", "datasets")
+_KEYS = ("estimator", "settings", "one_vs_rest", "scale", "presets", "datasets")
 _PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
@@ -156,6 +156,9 @@ class MethodSpec:
         Whether one such estimator is fitted for each label.
     scale : bool
         Whether the columns of numbers are standardised by the training rows first.
+    presets : bool
+        Whether datasets that the class has ``PRESETS`` for, the settings that its
+        authors published, have those. ``settings`` go before them.
     datasets : tuple of str or None
         The datasets that it is for; None: all.
     group : str
@@ -168,6 +171,7 @@ class MethodSpec:
     settings: dict[str, Any] = field(default_factory=dict)
     one_vs_rest: bool = False
     scale: bool = True
+    presets: bool = False
     datasets: tuple[str, ...] | None = None
     group: str = "main"
 
@@ -182,7 +186,7 @@ class MethodSpec:
             None: the registered method of that name. A str: its import path. A
             mapping: ``estimator`` (a registered name, an import path or an
             estimator; by default the name), ``settings`` on top of the registered
-            ones, ``one_vs_rest``, ``scale``, ``datasets``.
+            ones, ``one_vs_rest``, ``scale``, ``presets``, ``datasets``.
         """
         if not isinstance(name, str) or not name:
             raise TypeError(f"methods must have names, got {name!r}.")
@@ -200,6 +204,11 @@ class MethodSpec:
         if isinstance(chosen, str) and not _PATH.fullmatch(chosen):
             base = _registered(chosen)
         datasets = value.get("datasets")
+        if value.get("presets") and not isinstance(base["estimator"], str):
+            raise ValueError(
+                f"methods.{name}.presets is for classes by name, whose settings are "
+                f"not there yet, got the estimator {base['estimator']!r}."
+            )
         return cls(
             name=name,
             estimator=_check_estimator(name, base["estimator"]),
@@ -209,6 +218,7 @@ class MethodSpec:
             },
             one_vs_rest=_flag(name, "one_vs_rest", value, base, False),
             scale=_flag(name, "scale", value, base, True),
+            presets=_flag(name, "presets", value, base, False),
             datasets=None if datasets is None else tuple(datasets),
         )
 
@@ -251,6 +261,8 @@ class MethodSpec:
             "settings": settings,
             "one_vs_rest": self.one_vs_rest,
             "scale": self.scale,
+            # Plans of before had none, and their jobs keep their keys.
+            **({"presets": True} if self.presets else {}),
             **{name: told for name, told in more.items() if told},
         }
 
@@ -263,6 +275,7 @@ class MethodSpec:
             "name": self.name,
             "one_vs_rest": self.one_vs_rest,
             "scale": self.scale,
+            **({"presets": True} if self.presets else {}),
             "code": self.description().get("code", {}),
         }
         if isinstance(self.estimator, str) and is_plain(self.settings):
@@ -453,7 +466,24 @@ def _instance(path: str, settings: Mapping[str, Any]) -> Any:
     return model.set_params(**inner) if inner else model
 
 
-def build_estimator(order: Mapping[str, Any], random_state: int) -> Any:
+def preset_of(path: str, dataset: str | None) -> dict[str, Any]:
+    """Return the settings that a class has for a dataset, none if it has none.
+
+    Examples
+    --------
+    >>> from clml.experiments._methods import preset_of
+    >>> preset_of("clml.baselines:CLIFClassifier", "CAL500")["embedding_dim"]
+    64
+    >>> preset_of("clml.baselines:CLIFClassifier", "emotions")
+    {}
+    """
+    presets = getattr(find_class(path), "PRESETS", {})
+    return dict(presets.get((dataset or "").lower(), {}))
+
+
+def build_estimator(
+    order: Mapping[str, Any], random_state: int, dataset: str | None = None
+) -> Any:
     """Return the unfitted estimator of an order.
 
     Parameters
@@ -462,12 +492,16 @@ def build_estimator(order: Mapping[str, Any], random_state: int) -> Any:
         Of :meth:`MethodSpec.order`.
     random_state : int
         For every ``random_state`` in it that is None.
+    dataset : str, default=None
+        Whose preset counts, where the order asks for presets.
     """
     if "pickled" in order:
         given, settings = cloudpickle().loads(base64.b64decode(order["pickled"]))
     else:
         given, settings = order["estimator"], order["settings"]
     if isinstance(given, str):
+        if order.get("presets"):
+            settings = {**preset_of(given, dataset), **settings}
         model = _instance(given, settings)
     else:
         from sklearn.base import clone

@@ -81,7 +81,8 @@ class Plan:
     methods : sequence of str, or mapping
         Registered names, such as "CLML", "GNB-BR" or "RandomForest"; or a mapping of
         names to estimators, to import paths ``"package.module:Class"``, or to tables
-        with ``estimator``, ``settings``, ``one_vs_rest``, ``scale``, ``datasets``.
+        with ``estimator``, ``settings``, ``one_vs_rest``, ``scale``, ``presets``,
+        ``datasets``.
         Searches, networks and encodings among the settings may be written as tables,
         ``{"kind": "cma", "sigma0": 0.5}`` for ``CMA(sigma0=0.5)``, and one parameter
         of them as ``search__sigma0``.

@@ -17,6 +17,7 @@ from ..datasets._npz import arrays_digest
 from ._cell_data import data_arrays, packed, unpacked
 from ._kept_methods import kept_methods
 from ._limits import Outcome, Stopped, run_cell
+from ._methods import preset_of
 from ._plan import Plan, read_plan
 from ._progress import Progress
 from ._results import Results
@@ -271,6 +272,12 @@ class _Run:
                 self.store.release(cell.key)
                 raise
 
+    def _settings_of(self, cell: Cell) -> dict[str, Any]:
+        settings, order = self.settings[cell.method], self.orders[cell.method]
+        if order.get("presets"):
+            settings = {**preset_of(order["estimator"], cell.dataset), **settings}
+        return settings
+
     def _is_taken(self, cell: Cell) -> bool:
         return (self.store.folder / "claims" / f"{cell.key}.json").exists()
 
@@ -279,6 +286,7 @@ class _Run:
         began = time.monotonic()
         job = {
             "method": self.orders[cell.method],
+            "dataset": cell.dataset,
             "data_hash": self.hashes[cell.dataset],
             "split": cell.split,
             "seed": cell.seed,
@@ -300,7 +308,7 @@ class _Run:
                 "losses": result.get("losses"),
                 "seconds": result.get("seconds"),
                 "peak_memory_mb": result.get("peak_memory_mb"),
-                "settings": self.settings[cell.method],
+                "settings": self._settings_of(cell),
                 "versions": result.get("versions", {}),
                 "plan_hash": self.plan_hash,
                 "data_hash": self.hashes[cell.dataset],

@@ -63,7 +63,7 @@ def _cell(
 ) -> Cell:
     spec = ("name", "estimator", "settings", "one_vs_rest", "scale")
     # Plans of before have none of these, and keep their keys.
-    more = [name for name in ("code", "state", "packages") if name in method]
+    more = [name for name in ("code", "state", "packages", "presets") if name in method]
     own_losses = plan.get("own_losses")
     key = digest(
         {

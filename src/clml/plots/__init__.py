@@ -14,15 +14,18 @@ from ._probabilities import LabelProbabilityDisplay
 from ._style import save_figure
 from ._surrogate import SurrogateDisplay
 from ._trajectory import TrajectoryDisplay
+from ._volume import ContributionsDisplay, MeasureDisplay
 
 __all__ = [
     "AblationDisplay",
     "CalibrationCurvesDisplay",
     "ConsistencyDisplay",
+    "ContributionsDisplay",
     "CriticalDifferenceDisplay",
     "Figures",
     "FrontDisplay",
     "LabelProbabilityDisplay",
+    "MeasureDisplay",
     "SurrogateDisplay",
     "TrajectoryDisplay",
     "save_figure",

@@ -20,6 +20,7 @@ from ._probabilities import LabelProbabilityDisplay
 from ._style import FORMATS, loss_label, plain_label, save_figure, without_windows
 from ._surrogate import SurrogateDisplay
 from ._trajectory import TrajectoryDisplay
+from ._volume import ContributionsDisplay, MeasureDisplay
 
 if TYPE_CHECKING:
     from ..experiments._results import Results
@@ -36,6 +37,11 @@ _OF_A_RUN: tuple[tuple[str, Any, str], ...] = (
     ("calibration", CalibrationCurvesDisplay, "calibration"),
     ("surrogate", SurrogateDisplay, "surrogate and losses"),
     ("front", FrontDisplay, "the front"),
+)
+# As _OF_A_RUN, of the test losses of all methods.
+_OF_METHODS: tuple[tuple[str, Any, str], ...] = (
+    ("contributions", ContributionsDisplay, "what each method alone covers"),
+    ("measure", MeasureDisplay, "what the methods cover"),
 )
 
 
@@ -67,9 +73,9 @@ def write_figures(
     """Write every figure of the paper for the results of an experiment.
 
     Critical-difference diagrams of five measures, ours and the printed ones; for each
-    dataset the trajectory, label probabilities, calibration, surrogate and front of one
-    run; the ablation; the study of consistency, where the results' folder has its
-    ``consistency.csv``.
+    dataset the contributions and the measure of the methods, and the trajectory, label
+    probabilities, calibration, surrogate and front of one run; the ablation; the study
+    of consistency, where the results' folder has its ``consistency.csv``.
 
     Parameters
     ----------
@@ -120,6 +126,13 @@ def _tasks(results: Results, ours: str) -> Iterator[Task]:
         printed = partial(_ranks, PAPER_RESULTS, measure, "CLML")
         yield f"{name}_printed", printed, f"{title}: mean ranks, printed"
     for dataset in results.datasets:
+        for kind, volume, words in _OF_METHODS:
+            make = partial(volume.from_results, results, dataset)
+            yield (
+                f"{kind}_{_file_name(dataset)}",
+                make,
+                plain_label(f"{dataset}: {words}"),
+            )
         for kind, display, words in _OF_A_RUN:
             make = partial(_of_run, display, results, dataset, ours)
             name = f"{kind}_{_file_name(dataset)}"

@@ -9,7 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._names import column_names, in_order, label_names_of
-from ._probabilities import check_bins, check_probabilities
+from ._probabilities import (
+    check_bins,
+    check_probabilities,
+    has_temperature,
+    uncalibrated_probabilities,
+)
 from ._style import (
     COLOURS,
     GREY,
@@ -62,7 +67,10 @@ def calibration_curve(Y: ArrayLike, probabilities: ArrayLike, n_bins: int) -> Fl
 
 
 class CalibrationCurvesDisplay:
-    """Observed share of a label against its predicted probability, twice.
+    """Observed share of a label against its predicted probability.
+
+    Before and after training, as in the paper, and after it with the temperature by
+    which an estimator divides its logits.
 
     Parameters
     ----------
@@ -70,6 +78,8 @@ class CalibrationCurvesDisplay:
         Mean predicted probability and observed share in each bin; NaN where empty.
     before : array-like of shape (2, b), default=None
         The same before training, or after its first epoch.
+    calibrated : array-like of shape (2, b), default=None
+        The same after training, the logits divided by a temperature.
 
     Attributes
     ----------
@@ -90,10 +100,21 @@ class CalibrationCurvesDisplay:
     ax_: Any
     figure_: Any
 
-    def __init__(self, after: ArrayLike, before: ArrayLike | None = None) -> None:
+    def __init__(
+        self,
+        after: ArrayLike,
+        before: ArrayLike | None = None,
+        *,
+        calibrated: ArrayLike | None = None,
+    ) -> None:
         self.after: Floats = check_numbers("after", after, 2, None)
         self.before: Floats | None = (
             None if before is None else check_numbers("before", before, 2, None)
+        )
+        self.calibrated: Floats | None = (
+            None
+            if calibrated is None
+            else check_numbers("calibrated", calibrated, 2, None)
         )
 
     @classmethod
@@ -103,6 +124,7 @@ class CalibrationCurvesDisplay:
         after: ArrayLike,
         before: ArrayLike | None = None,
         *,
+        calibrated: ArrayLike | None = None,
         n_bins: int = 10,
     ) -> CalibrationCurvesDisplay:
         """Compute the curves, all labels together.
@@ -110,16 +132,16 @@ class CalibrationCurvesDisplay:
         Parameters
         ----------
         Y : array-like of shape (rows, K)
-        after, before : array-like of shape (rows, K)
+        after, before, calibrated : array-like of shape (rows, K)
             Probabilities, such as ``predict_proba`` returns them.
         n_bins : int, default=10
         """
         curves = [
             None if values is None else calibration_curve(Y, values, n_bins)
-            for values in (after, before)
+            for values in (after, before, calibrated)
         ]
         assert curves[0] is not None
-        return cls(curves[0], curves[1])
+        return cls(curves[0], curves[1], calibrated=curves[2])
 
     @classmethod
     def from_estimator(
@@ -133,6 +155,9 @@ class CalibrationCurvesDisplay:
     ) -> CalibrationCurvesDisplay:
         """Compute the curve of a fitted estimator.
 
+        If it divides its logits by a ``temperature_``, the curves before and after
+        training are without that, and a third one is with it.
+
         Parameters
         ----------
         estimator : classifier whose ``predict_proba`` is one array
@@ -141,18 +166,16 @@ class CalibrationCurvesDisplay:
         before : the same estimator fitted for one epoch, default=None
         n_bins : int, default=10
         """
-        curves = [
-            None
-            if model is None
-            else calibration_curve(
-                in_order(Y, label_names_of(model), "Y", "what was fitted"),
-                model.predict_proba(X),
-                n_bins,
-            )
-            for model in (estimator, before)
-        ]
-        assert curves[0] is not None
-        return cls(curves[0], curves[1])
+        Y = in_order(Y, label_names_of(estimator), "Y", "what was fitted")
+        return cls.from_probabilities(
+            Y,
+            uncalibrated_probabilities(estimator, X),
+            None if before is None else uncalibrated_probabilities(before, X),
+            calibrated=estimator.predict_proba(X)
+            if has_temperature(estimator)
+            else None,
+            n_bins=n_bins,
+        )
 
     @classmethod
     def from_artifact(cls, artifact: Mapping[str, NDArray]) -> CalibrationCurvesDisplay:
@@ -164,7 +187,11 @@ class CalibrationCurvesDisplay:
             As :meth:`clml.experiments.Results.artifact` returns it.
         """
         (after,) = take(artifact, "calibration/after")
-        return cls(after, artifact.get("calibration/before"))
+        return cls(
+            after,
+            artifact.get("calibration/before"),
+            calibrated=artifact.get("calibration/calibrated"),
+        )
 
     @styled
     def plot(
@@ -188,6 +215,7 @@ class CalibrationCurvesDisplay:
         curves = (
             (self.before, "before training", 1),
             (self.after, "after training", 0),
+            (self.calibrated, "after training, calibrated", 2),
         )
         for curve, label, series in curves:
             if curve is not None:

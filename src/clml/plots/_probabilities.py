@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
 
+from .._names import in_order, label_names_of
 from ._style import (
     COLOURS,
     Floats,
@@ -17,6 +19,9 @@ from ._style import (
     styled,
     take,
 )
+
+# Correct labels and the others: their words, colours and lines.
+_KINDS = (("correct", COLOURS[0], "-"), ("incorrect", COLOURS[1], "--"))
 
 
 def check_probabilities(name: str, values: ArrayLike) -> Floats:
@@ -34,17 +39,38 @@ def check_bins(n_bins: int) -> int:
     return int(n_bins)
 
 
+def has_temperature(estimator: Any) -> bool:
+    """Tell whether an estimator divides its logits by a temperature."""
+    return float(getattr(estimator, "temperature_", 1.0)) != 1.0
+
+
+def uncalibrated_probabilities(estimator: Any, X: Any) -> Floats:
+    """Return the probabilities (n, K) of an estimator, without its temperature."""
+    probability = np.asarray(estimator.predict_proba(X), dtype=np.float64)
+    if not has_temperature(estimator):
+        return probability
+    logits = np.asarray(estimator.decision_function(X), dtype=np.float64)
+    return np.asarray(expit(logits * estimator.temperature_)).reshape(probability.shape)
+
+
 class LabelProbabilityDisplay:
-    """Histograms of label probabilities, before and after training.
+    """Histograms of label probabilities, correct labels and others apart.
+
+    A label is correct where its probability is on its side of 0.5. With a temperature
+    between training and what an estimator says, the paper's figure is of the
+    probabilities without it; those with it are a panel of their own.
 
     Parameters
     ----------
     bins : array-like of shape (b + 1,)
         Edges, increasing.
-    after : array-like of shape (b,)
-        How many probabilities lie in each bin.
-    before : array-like of shape (b,), default=None
+    after : array-like of shape (b,) or (2, b)
+        How many probabilities lie in each bin after training, of all labels or of the
+        correct ones and of the others.
+    before : array-like of shape (b,) or (2, b), default=None
         The same before training, or after its first epoch.
+    calibrated : array-like of shape (b,) or (2, b), default=None
+        The same after training, the logits divided by a temperature.
 
     Attributes
     ----------
@@ -55,17 +81,23 @@ class LabelProbabilityDisplay:
     --------
     >>> from clml.plots import LabelProbabilityDisplay
     >>> display = LabelProbabilityDisplay.from_probabilities(
-    ...     [[0.1, 0.9], [0.2, 0.9]], before=[[0.5, 0.5], [0.4, 0.6]], n_bins=2
+    ...     [[0.1, 0.9], [0.2, 0.9]], [[0, 1], [1, 1]], n_bins=2
     ... )
-    >>> display.before, display.after
-    (array([1., 3.]), array([2., 2.]))
+    >>> display.after
+    array([[1., 2.],
+           [1., 0.]])
     """
 
     ax_: Any
     figure_: Any
 
     def __init__(
-        self, bins: ArrayLike, after: ArrayLike, before: ArrayLike | None = None
+        self,
+        bins: ArrayLike,
+        after: ArrayLike,
+        before: ArrayLike | None = None,
+        *,
+        calibrated: ArrayLike | None = None,
     ) -> None:
         self.bins: Floats = check_numbers("bins", bins, None)
         if len(self.bins) < 2 or not (np.diff(self.bins) > 0).all():
@@ -75,45 +107,80 @@ class LabelProbabilityDisplay:
         self.before: Floats | None = (
             None if before is None else _check_counts("before", before, n_bins)
         )
+        self.calibrated: Floats | None = (
+            None
+            if calibrated is None
+            else _check_counts("calibrated", calibrated, n_bins)
+        )
 
     @classmethod
     def from_probabilities(
-        cls, after: ArrayLike, before: ArrayLike | None = None, *, n_bins: int = 50
+        cls,
+        after: ArrayLike,
+        Y: ArrayLike | None = None,
+        *,
+        before: ArrayLike | None = None,
+        calibrated: ArrayLike | None = None,
+        n_bins: int = 50,
     ) -> LabelProbabilityDisplay:
         """Count probabilities in bins of equal width.
 
         Parameters
         ----------
-        after, before : array-like of any shape
+        after : array-like of any shape
             Probabilities, such as ``predict_proba`` returns them.
+        Y : array-like of the same shape, default=None
+            0 and 1: what is correct. None counts all labels together.
+        before, calibrated : array-like of the same shape, default=None
         n_bins : int, default=50
         """
         bins = np.linspace(0, 1, check_bins(n_bins) + 1)
-        counts = [
-            None
-            if values is None
-            else np.histogram(check_probabilities(name, values), bins)[0]
-            for name, values in (("after", after), ("before", before))
-        ]
-        assert counts[0] is not None
-        return cls(bins, counts[0], counts[1])
+        after_counts, *others = (
+            None if values is None else _counts(name, values, Y, bins)
+            for name, values in (
+                ("after", after),
+                ("before", before),
+                ("calibrated", calibrated),
+            )
+        )
+        assert after_counts is not None
+        return cls(bins, after_counts, others[0], calibrated=others[1])
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Any, *, before: Any = None, n_bins: int = 50
+        cls,
+        estimator: Any,
+        X: Any,
+        Y: ArrayLike | None = None,
+        *,
+        before: Any = None,
+        n_bins: int = 50,
     ) -> LabelProbabilityDisplay:
         """Count what a fitted estimator predicts.
+
+        If it divides its logits by a ``temperature_``, the panels before and after
+        training are without that, and a third one is with it.
 
         Parameters
         ----------
         estimator : classifier whose ``predict_proba`` is one array
         X : array-like of shape (rows, D)
+        Y : array-like of shape (rows, K), default=None
+            What is correct. None counts all labels together.
         before : the same estimator fitted for one epoch, default=None
         n_bins : int, default=50
         """
+        if Y is not None:
+            Y = np.asarray(
+                in_order(Y, label_names_of(estimator), "Y", "what was fitted")
+            )
         return cls.from_probabilities(
-            estimator.predict_proba(X),
-            None if before is None else before.predict_proba(X),
+            uncalibrated_probabilities(estimator, X),
+            Y,
+            before=None if before is None else uncalibrated_probabilities(before, X),
+            calibrated=estimator.predict_proba(X)
+            if has_temperature(estimator)
+            else None,
             n_bins=n_bins,
         )
 
@@ -127,13 +194,18 @@ class LabelProbabilityDisplay:
             As :meth:`clml.experiments.Results.artifact` returns it.
         """
         bins, after = take(artifact, "probability/bins", "probability/after")
-        return cls(bins, after, artifact.get("probability/before"))
+        return cls(
+            bins,
+            after,
+            artifact.get("probability/before"),
+            calibrated=artifact.get("probability/calibrated"),
+        )
 
     @styled
     def plot(
         self, ax: Any = None, *, title: str | None = None
     ) -> LabelProbabilityDisplay:
-        """Draw a histogram in each panel, before training on the left.
+        """Draw a histogram in each panel: before training, after it, and calibrated.
 
         Parameters
         ----------
@@ -145,24 +217,44 @@ class LabelProbabilityDisplay:
         -------
         LabelProbabilityDisplay
         """
-        parts = [(self.after, "after training", COLOURS[0])]
-        if self.before is not None:
-            parts.insert(0, (self.before, "before training", COLOURS[1]))
+        parts = [
+            (counts, words)
+            for counts, words in (
+                (self.before, "before training"),
+                (self.after, "after training"),
+                (self.calibrated, "after training, calibrated"),
+            )
+            if counts is not None
+        ]
         # Before training all are near one value: on one scale nothing else is seen.
         panels = (
-            new_figure(3.6 * len(parts), 3.0).subplots(1, len(parts), squeeze=False)[0]
+            new_figure(3.3 * len(parts), 3.0).subplots(1, len(parts), squeeze=False)[0]
             if ax is None
             else panel_array(ax, len(parts))
         )
-        for panel, (counts, words, colour) in zip(panels, parts, strict=True):
+        for panel, (counts, words) in zip(panels, parts, strict=True):
+            # Shares of all predictions, so that the two heights can be compared.
             shares = counts / max(counts.sum(), 1)
-            panel.stairs(shares, self.bins, fill=True, color=colour, alpha=0.4)
-            panel.stairs(shares, self.bins, color=colour, linewidth=1)
+            kinds = _KINDS if shares.ndim == 2 else (("label", COLOURS[0], "-"),)
+            for values, (kind, colour, line) in zip(
+                np.atleast_2d(shares), kinds, strict=True
+            ):
+                panel.stairs(values, self.bins, fill=True, color=colour, alpha=0.3)
+                panel.stairs(
+                    values,
+                    self.bins,
+                    color=colour,
+                    linewidth=1,
+                    linestyle=line,
+                    label=kind,
+                )
             panel.set(
                 xlabel="predicted probability of a label",
                 xlim=(self.bins[0], self.bins[-1]),
                 title=words,
             )
+        if parts[0][0].ndim == 2:
+            panels[0].legend()
         panels[0].set_ylabel("share of predictions")
         figure = panels[0].figure
         if title:
@@ -171,8 +263,24 @@ class LabelProbabilityDisplay:
         return self
 
 
+def _counts(name: str, values: ArrayLike, Y: ArrayLike | None, bins: Floats) -> Floats:
+    probability = check_probabilities(name, values)
+    if Y is None:
+        return np.histogram(probability, bins)[0].astype(np.float64)
+    relevant = np.asarray(Y)
+    if relevant.shape != probability.shape:
+        raise ValueError(
+            f"Y must have the shape of {name}, {probability.shape}, "
+            f"got {relevant.shape}."
+        )
+    correct = (probability > 0.5) == (relevant == 1)
+    parts = [np.histogram(probability[part], bins)[0] for part in (correct, ~correct)]
+    return np.stack(parts).astype(np.float64)
+
+
 def _check_counts(name: str, counts: ArrayLike, n_bins: int) -> Floats:
-    array = check_numbers(name, counts, n_bins)
+    shape = (n_bins,) if np.ndim(counts) < 2 else (2, n_bins)
+    array = check_numbers(name, counts, *shape)
     if not (array >= 0).all():
         raise ValueError(f"{name} must be counts, got a negative or undefined one.")
     return array
