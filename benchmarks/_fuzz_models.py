@@ -57,11 +57,17 @@ def wide() -> Iterator[Any]:
 
 def baselines() -> Iterator[Any]:
     """Yield those that are no networks."""
-    from clml.baselines import GaussianNBChain, GaussianNBRelevance, MLkNNClassifier
+    from clml.baselines import (
+        GaussianNBChain,
+        GaussianNBRelevance,
+        LIFTClassifier,
+        MLkNNClassifier,
+    )
 
     X, Y = small_data()
     yield MLkNNClassifier(n_neighbors=2).fit(X, Y)
     yield MLkNNClassifier(n_neighbors=2).fit(sp.csr_array(X), Y)
+    yield LIFTClassifier(random_state=0).fit(X, Y)
     yield GaussianNBChain(random_state=3).fit(X, Y)
     yield GaussianNBRelevance().fit(X, Y)
 

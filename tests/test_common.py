@@ -23,6 +23,7 @@ from clml.baselines import (
     DELAClassifier,
     GaussianNBChain,
     GaussianNBRelevance,
+    LIFTClassifier,
     MLkNNClassifier,
     MLPRelevanceClassifier,
 )
@@ -49,6 +50,7 @@ ESTIMATORS = [
     GaussianNBRelevance(),
     GaussianNBChain(),
     MLkNNClassifier(n_neighbors=5),
+    LIFTClassifier(random_state=0),
     C2AEClassifier(
         n_units=32,
         max_epochs=40,

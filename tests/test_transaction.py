@@ -29,6 +29,7 @@ from clml.baselines import (
     DELAClassifier,
     GaussianNBChain,
     GaussianNBRelevance,
+    LIFTClassifier,
     MLkNNClassifier,
     MLPRelevanceClassifier,
 )
@@ -69,6 +70,7 @@ ESTIMATORS = {
     "MLP": MLPRelevanceClassifier(n_units=4, max_epochs=1, random_state=0),
     "chain": GaussianNBChain(),
     "relevance": GaussianNBRelevance(),
+    "LIFT": LIFTClassifier(random_state=0),
     "neighbours": MLkNNClassifier(n_neighbors=2),
     "scaling": ScaleNonIndicators(),
 }

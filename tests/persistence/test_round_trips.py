@@ -26,6 +26,7 @@ from clml.baselines import (
     DELAClassifier,
     GaussianNBChain,
     GaussianNBRelevance,
+    LIFTClassifier,
     MLkNNClassifier,
     MLPRelevanceClassifier,
 )
@@ -68,6 +69,7 @@ ESTIMATORS = {
     "DELA": DELAClassifier(**QUICK),
     "GaussianNBChain": GaussianNBChain(order="random", random_state=0),
     "GaussianNBRelevance": GaussianNBRelevance(),
+    "LIFT": LIFTClassifier(random_state=0),
     "MLPRelevance": MLPRelevanceClassifier(**QUICK),
     "MLkNN": MLkNNClassifier(n_neighbors=3),
 }

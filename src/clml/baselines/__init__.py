@@ -3,6 +3,7 @@
 from ._c2ae import C2AEClassifier
 from ._clif import CLIFClassifier
 from ._dela import DELAClassifier
+from ._lift import LIFTClassifier
 from ._mlknn import MLkNNClassifier
 from ._mlp import MLPRelevanceClassifier
 from ._naive_bayes import GaussianNBChain, GaussianNBRelevance
@@ -13,6 +14,7 @@ __all__ = [
     "DELAClassifier",
     "GaussianNBChain",
     "GaussianNBRelevance",
+    "LIFTClassifier",
     "MLPRelevanceClassifier",
     "MLkNNClassifier",
 ]

@@ -51,6 +51,7 @@ REGISTERED: dict[str, dict[str, Any]] = {
     "GNB-BR": {"estimator": "clml.baselines:GaussianNBRelevance"},
     "GNB-CC": {"estimator": "clml.baselines:GaussianNBChain"},
     "MLkNN": {"estimator": "clml.baselines:MLkNNClassifier"},
+    "LIFT": {"estimator": "clml.baselines:LIFTClassifier"},
     "C2AE": {"estimator": "clml.baselines:C2AEClassifier"},
     "CLIF": {"estimator": "clml.baselines:CLIFClassifier"},
     "DELA": {"estimator": "clml.baselines:DELAClassifier"},

@@ -15,6 +15,7 @@ ESTIMATORS: Mapping[str, str] = {
     "GaussianNB": "sklearn.naive_bayes",
     "GaussianNBChain": "clml.baselines._naive_bayes",
     "GaussianNBRelevance": "clml.baselines._naive_bayes",
+    "LIFTClassifier": "clml.baselines._lift",
     "LebesgueStackingClassifier": "clml._stacking",
     "LebesgueTunedClassifier": "clml._tuned",
     "MLPRelevanceClassifier": "clml.baselines._mlp",
