@@ -61,6 +61,7 @@ def baselines() -> Iterator[Any]:
         GaussianNBChain,
         GaussianNBRelevance,
         LIFTClassifier,
+        LLSFClassifier,
         MLkNNClassifier,
     )
 
@@ -68,6 +69,7 @@ def baselines() -> Iterator[Any]:
     yield MLkNNClassifier(n_neighbors=2).fit(X, Y)
     yield MLkNNClassifier(n_neighbors=2).fit(sp.csr_array(X), Y)
     yield LIFTClassifier(random_state=0).fit(X, Y)
+    yield LLSFClassifier().fit(X, Y)
     yield GaussianNBChain(random_state=3).fit(X, Y)
     yield GaussianNBRelevance().fit(X, Y)
 

@@ -24,6 +24,7 @@ from clml.baselines import (
     GaussianNBChain,
     GaussianNBRelevance,
     LIFTClassifier,
+    LLSFClassifier,
     MLkNNClassifier,
     MLPRelevanceClassifier,
 )
@@ -51,6 +52,7 @@ ESTIMATORS = [
     GaussianNBChain(),
     MLkNNClassifier(n_neighbors=5),
     LIFTClassifier(random_state=0),
+    LLSFClassifier(),
     C2AEClassifier(
         n_units=32,
         max_epochs=40,

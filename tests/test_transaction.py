@@ -30,6 +30,7 @@ from clml.baselines import (
     GaussianNBChain,
     GaussianNBRelevance,
     LIFTClassifier,
+    LLSFClassifier,
     MLkNNClassifier,
     MLPRelevanceClassifier,
 )
@@ -71,6 +72,7 @@ ESTIMATORS = {
     "chain": GaussianNBChain(),
     "relevance": GaussianNBRelevance(),
     "LIFT": LIFTClassifier(random_state=0),
+    "LLSF": LLSFClassifier(),
     "neighbours": MLkNNClassifier(n_neighbors=2),
     "scaling": ScaleNonIndicators(),
 }

@@ -14,6 +14,7 @@ from clml.baselines import (
     GaussianNBChain,
     GaussianNBRelevance,
     LIFTClassifier,
+    LLSFClassifier,
     MLkNNClassifier,
     MLPRelevanceClassifier,
 )
@@ -24,6 +25,7 @@ ESTIMATORS = [
     GaussianNBChain(order=[2, 0, 1, 3]),
     MLkNNClassifier(3, probability="joint"),
     LIFTClassifier(ratio=0.2, random_state=0),
+    LLSFClassifier(beta=8.0),
     C2AEClassifier(n_units=8, max_epochs=2, random_state=0),
     CLIFClassifier(embedding_dim=4, max_epochs=2, threshold=0.3, random_state=0),
     DELAClassifier(latent_dim=3, max_epochs=2, random_state=0),

@@ -27,6 +27,7 @@ from clml.baselines import (
     GaussianNBChain,
     GaussianNBRelevance,
     LIFTClassifier,
+    LLSFClassifier,
     MLkNNClassifier,
     MLPRelevanceClassifier,
 )
@@ -70,6 +71,7 @@ ESTIMATORS = {
     "GaussianNBChain": GaussianNBChain(order="random", random_state=0),
     "GaussianNBRelevance": GaussianNBRelevance(),
     "LIFT": LIFTClassifier(random_state=0),
+    "LLSF": LLSFClassifier(),
     "MLPRelevance": MLPRelevanceClassifier(**QUICK),
     "MLkNN": MLkNNClassifier(n_neighbors=3),
 }

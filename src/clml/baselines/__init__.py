@@ -4,6 +4,7 @@ from ._c2ae import C2AEClassifier
 from ._clif import CLIFClassifier
 from ._dela import DELAClassifier
 from ._lift import LIFTClassifier
+from ._llsf import LLSFClassifier
 from ._mlknn import MLkNNClassifier
 from ._mlp import MLPRelevanceClassifier
 from ._naive_bayes import GaussianNBChain, GaussianNBRelevance
@@ -15,6 +16,7 @@ __all__ = [
     "GaussianNBChain",
     "GaussianNBRelevance",
     "LIFTClassifier",
+    "LLSFClassifier",
     "MLPRelevanceClassifier",
     "MLkNNClassifier",
 ]

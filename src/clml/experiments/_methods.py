@@ -52,6 +52,7 @@ REGISTERED: dict[str, dict[str, Any]] = {
     "GNB-CC": {"estimator": "clml.baselines:GaussianNBChain"},
     "MLkNN": {"estimator": "clml.baselines:MLkNNClassifier"},
     "LIFT": {"estimator": "clml.baselines:LIFTClassifier"},
+    "LLSF": {"estimator": "clml.baselines:LLSFClassifier"},
     "C2AE": {"estimator": "clml.baselines:C2AEClassifier"},
     "CLIF": {"estimator": "clml.baselines:CLIFClassifier"},
     "DELA": {"estimator": "clml.baselines:DELAClassifier"},

@@ -49,6 +49,11 @@ _ARRAYS: Mapping[str, Mapping[str, tuple[str, tuple[str | int, ...]]]] = {
         "slope_": ("f", ("K",)),
         "offset_": ("f", ("K",)),
     },
+    "LLSFClassifier": {
+        "coef_": ("f", ("D", "K")),
+        "intercept_": ("f", ("K",)),
+        "objective_": ("f", ("objectives",)),
+    },
     "LebesgueStackingClassifier": _FOUND,
     "LebesgueTunedClassifier": _FOUND,
     "MLkNNClassifier": {

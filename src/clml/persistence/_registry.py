@@ -16,6 +16,7 @@ ESTIMATORS: Mapping[str, str] = {
     "GaussianNBChain": "clml.baselines._naive_bayes",
     "GaussianNBRelevance": "clml.baselines._naive_bayes",
     "LIFTClassifier": "clml.baselines._lift",
+    "LLSFClassifier": "clml.baselines._llsf",
     "LebesgueStackingClassifier": "clml._stacking",
     "LebesgueTunedClassifier": "clml._tuned",
     "MLPRelevanceClassifier": "clml.baselines._mlp",
