@@ -79,7 +79,7 @@ def deep_baselines() -> Iterator[Any]:
     import clml.baselines
 
     X, Y = small_data()
-    for name in ("C2AE", "CLIF", "DELA", "MLPRelevance"):
+    for name in ("C2AE", "CLIF", "DELA", "MPVAE", "MLPRelevance"):
         kind = getattr(clml.baselines, f"{name}Classifier")
         yield kind(max_epochs=1, random_state=0).fit(X, Y)
 

@@ -50,6 +50,7 @@ from clml.baselines import (
     LLSFClassifier,
     MLkNNClassifier,
     MLPRelevanceClassifier,
+    MPVAEClassifier,
 )
 from clml.datasets import iterative_train_test_split, load_dataset
 from clml.losses import loss_values
@@ -117,12 +118,13 @@ METHODS: dict[str, Callable[[int, str], Any]] = {
 FURTHER: dict[str, Callable[[int, str], Any]] = {
     "LIFT": lambda seed, device: LIFTClassifier(random_state=seed),
     "LLSF": lambda seed, device: LLSFClassifier(),
+    "MPVAE": lambda seed, device: MPVAEClassifier(random_state=seed, device=device),
 }
 ALL = METHODS | FURTHER
 # Those whose fits take minutes at most: support vector machines of LIFT take hours for
 # the rows of tmc2007-500.
 FURTHER_DATASETS = tuple(name for name in DATASETS if name != "tmc2007-500")
-DEEP = ("C2AE", "CLIF", "DELA", "plain network")
+DEEP = ("C2AE", "CLIF", "DELA", "MPVAE", "plain network")
 
 
 def scaled_columns(X: Any) -> np.ndarray:

@@ -33,6 +33,7 @@ from clml.baselines import (
     LLSFClassifier,
     MLkNNClassifier,
     MLPRelevanceClassifier,
+    MPVAEClassifier,
 )
 from clml.evolution import FullCMA, RankGradient, RankOneCMA, SeparableCMA
 from clml.losses import Loss, list_losses, register_loss
@@ -69,6 +70,7 @@ ESTIMATORS = {
     "CLIF": CLIFClassifier(embedding_dim=4, max_epochs=1, random_state=0),
     "DELA": DELAClassifier(latent_dim=4, max_epochs=1, random_state=0),
     "MLP": MLPRelevanceClassifier(n_units=4, max_epochs=1, random_state=0),
+    "MPVAE": MPVAEClassifier(n_samples=2, max_epochs=1, random_state=0),
     "chain": GaussianNBChain(),
     "relevance": GaussianNBRelevance(),
     "LIFT": LIFTClassifier(random_state=0),

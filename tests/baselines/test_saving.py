@@ -17,6 +17,7 @@ from clml.baselines import (
     LLSFClassifier,
     MLkNNClassifier,
     MLPRelevanceClassifier,
+    MPVAEClassifier,
 )
 from clml.persistence import load, save
 
@@ -30,6 +31,7 @@ ESTIMATORS = [
     CLIFClassifier(embedding_dim=4, max_epochs=2, threshold=0.3, random_state=0),
     DELAClassifier(latent_dim=3, max_epochs=2, random_state=0),
     MLPRelevanceClassifier(n_units=8, max_epochs=2, random_state=0),
+    MPVAEClassifier(latent_dim=4, max_epochs=2, threshold=0.3, random_state=0),
 ]
 
 

@@ -30,6 +30,7 @@ from clml.baselines import (
     LLSFClassifier,
     MLkNNClassifier,
     MLPRelevanceClassifier,
+    MPVAEClassifier,
 )
 from clml.evolution import _place
 from clml.network import PaperNetwork
@@ -73,6 +74,7 @@ ESTIMATORS = {
     "LIFT": LIFTClassifier(random_state=0),
     "LLSF": LLSFClassifier(),
     "MLPRelevance": MLPRelevanceClassifier(**QUICK),
+    "MPVAE": MPVAEClassifier(n_samples=5, **QUICK),
     "MLkNN": MLkNNClassifier(n_neighbors=3),
 }
 

@@ -7,6 +7,7 @@ from ._lift import LIFTClassifier
 from ._llsf import LLSFClassifier
 from ._mlknn import MLkNNClassifier
 from ._mlp import MLPRelevanceClassifier
+from ._mpvae import MPVAEClassifier
 from ._naive_bayes import GaussianNBChain, GaussianNBRelevance
 
 __all__ = [
@@ -19,4 +20,5 @@ __all__ = [
     "LLSFClassifier",
     "MLPRelevanceClassifier",
     "MLkNNClassifier",
+    "MPVAEClassifier",
 ]

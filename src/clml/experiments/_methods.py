@@ -56,6 +56,7 @@ REGISTERED: dict[str, dict[str, Any]] = {
     "C2AE": {"estimator": "clml.baselines:C2AEClassifier"},
     "CLIF": {"estimator": "clml.baselines:CLIFClassifier"},
     "DELA": {"estimator": "clml.baselines:DELAClassifier"},
+    "MPVAE": {"estimator": "clml.baselines:MPVAEClassifier"},
     "MLP": {"estimator": "clml.baselines:MLPRelevanceClassifier"},
     "RandomForest": {
         "estimator": _FOREST,

@@ -241,4 +241,5 @@ _FURTHER: Mapping[str, Callable[[Any, dict[str, int]], None]] = {
     "LebesgueTunedClassifier": check_tuned,
     "MLPRelevanceClassifier": _check_deep,
     "MLkNNClassifier": _check_mlknn,
+    "MPVAEClassifier": _check_deep,
 }

@@ -21,6 +21,7 @@ ESTIMATORS: Mapping[str, str] = {
     "LebesgueTunedClassifier": "clml._tuned",
     "MLPRelevanceClassifier": "clml.baselines._mlp",
     "MLkNNClassifier": "clml.baselines._mlknn",
+    "MPVAEClassifier": "clml.baselines._mpvae",
 }
 
 #: Dataclasses that fitted attributes hold.
@@ -34,6 +35,7 @@ DATACLASSES: Mapping[str, str] = {
     "Layout": "clml.network._layout",
     "Leaderboard": "clml._leaderboard",
     "MLPNetwork": "clml.baselines._mlp",
+    "MPVAENetwork": "clml.baselines._mpvae_network",
     "ParetoFront": "clml._front",
     "Scaling": "clml.network._scaling",
     "WideLayout": "clml.network._wide",
