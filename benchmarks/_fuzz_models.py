@@ -57,11 +57,19 @@ def wide() -> Iterator[Any]:
 
 def baselines() -> Iterator[Any]:
     """Yield those that are no networks."""
-    from clml.baselines import GaussianNBChain, GaussianNBRelevance, MLkNNClassifier
+    from clml.baselines import (
+        GaussianNBChain,
+        GaussianNBRelevance,
+        LIFTClassifier,
+        LLSFClassifier,
+        MLkNNClassifier,
+    )
 
     X, Y = small_data()
     yield MLkNNClassifier(n_neighbors=2).fit(X, Y)
     yield MLkNNClassifier(n_neighbors=2).fit(sp.csr_array(X), Y)
+    yield LIFTClassifier(random_state=0).fit(X, Y)
+    yield LLSFClassifier().fit(X, Y)
     yield GaussianNBChain(random_state=3).fit(X, Y)
     yield GaussianNBRelevance().fit(X, Y)
 
@@ -71,7 +79,7 @@ def deep_baselines() -> Iterator[Any]:
     import clml.baselines
 
     X, Y = small_data()
-    for name in ("C2AE", "CLIF", "DELA", "MLPRelevance"):
+    for name in ("C2AE", "CLIF", "DELA", "MPVAE", "MLPRelevance"):
         kind = getattr(clml.baselines, f"{name}Classifier")
         yield kind(max_epochs=1, random_state=0).fit(X, Y)
 

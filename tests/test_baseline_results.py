@@ -48,6 +48,11 @@ def test_every_method_on_every_split(script, rows):
         for dataset in script.DATASETS
         for method in script.METHODS
         for split in range(5)
+    } | {
+        (dataset, method, str(split))
+        for method, datasets in script.FURTHER_DATASETS.items()
+        for dataset in datasets
+        for split in range(5)
     }
     jobs = [(r["dataset"], r["method"], r["split"]) for r in rows]
     assert len(jobs) == len(expected)

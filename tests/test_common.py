@@ -23,8 +23,11 @@ from clml.baselines import (
     DELAClassifier,
     GaussianNBChain,
     GaussianNBRelevance,
+    LIFTClassifier,
+    LLSFClassifier,
     MLkNNClassifier,
     MLPRelevanceClassifier,
+    MPVAEClassifier,
 )
 from clml.network import PaperNetwork, WideNetwork
 
@@ -49,6 +52,8 @@ ESTIMATORS = [
     GaussianNBRelevance(),
     GaussianNBChain(),
     MLkNNClassifier(n_neighbors=5),
+    LIFTClassifier(random_state=0),
+    LLSFClassifier(),
     C2AEClassifier(
         n_units=32,
         max_epochs=40,
@@ -58,6 +63,9 @@ ESTIMATORS = [
     ),
     CLIFClassifier(embedding_dim=16, max_epochs=15, learning_rate=3e-3, random_state=0),
     DELAClassifier(latent_dim=8, max_epochs=10, batch_size=32, random_state=0),
+    MPVAEClassifier(
+        latent_dim=4, n_samples=2, max_epochs=8, batch_size=50, random_state=0
+    ),
     MLPRelevanceClassifier(n_units=64, max_epochs=30, batch_size=32, random_state=0),
     LebesgueTunedClassifier(
         ExtraTreesClassifier(10, max_depth=6, random_state=0),

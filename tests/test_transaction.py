@@ -29,8 +29,11 @@ from clml.baselines import (
     DELAClassifier,
     GaussianNBChain,
     GaussianNBRelevance,
+    LIFTClassifier,
+    LLSFClassifier,
     MLkNNClassifier,
     MLPRelevanceClassifier,
+    MPVAEClassifier,
 )
 from clml.evolution import FullCMA, RankGradient, RankOneCMA, SeparableCMA
 from clml.losses import Loss, list_losses, register_loss
@@ -67,8 +70,11 @@ ESTIMATORS = {
     "CLIF": CLIFClassifier(embedding_dim=4, max_epochs=1, random_state=0),
     "DELA": DELAClassifier(latent_dim=4, max_epochs=1, random_state=0),
     "MLP": MLPRelevanceClassifier(n_units=4, max_epochs=1, random_state=0),
+    "MPVAE": MPVAEClassifier(n_samples=2, max_epochs=1, random_state=0),
     "chain": GaussianNBChain(),
     "relevance": GaussianNBRelevance(),
+    "LIFT": LIFTClassifier(random_state=0),
+    "LLSF": LLSFClassifier(),
     "neighbours": MLkNNClassifier(n_neighbors=2),
     "scaling": ScaleNonIndicators(),
 }

@@ -9,11 +9,13 @@ from clml.baselines import (
     CLIFClassifier,
     DELAClassifier,
     MLPRelevanceClassifier,
+    MPVAEClassifier,
 )
 from clml.baselines._c2ae import C2AENetwork
 from clml.baselines._clif import CLIFNetwork
 from clml.baselines._dela import DELANetwork
 from clml.baselines._mlp import MLPNetwork
+from clml.baselines._mpvae_network import MPVAENetwork
 from clml.baselines._normalised_momentum import NormalisedMomentum
 
 SHARED = {
@@ -48,6 +50,21 @@ CASES = [
         NormalisedMomentum,
         id="C2AE",
     ),
+    pytest.param(
+        MPVAEClassifier(
+            latent_dim=4,
+            rank=2,
+            likelihood_weight=0.2,
+            ranking_weight=0.3,
+            divergence_weight=0.4,
+            dropout=0.1,
+            n_samples=6,
+            **SHARED,
+        ),
+        MPVAENetwork(5, 3, 4, 2, 0.2, 0.3, 0.4, 3e-3, 0.1, 6),
+        torch.optim.Adam,
+        id="MPVAE",
+    ),
 ]
 
 
@@ -66,5 +83,6 @@ def test_parameters_reach_network_and_optimiser(estimator, network, optimiser):
     group = made.param_groups[0]
     assert group["params"][0] is weights["w.weight"]
     assert group["lr"] == 2e-3
-    # C2AE has its decay in the loss, and so in the network.
-    assert group.get("weight_decay", 3e-3) == 3e-3
+    # C2AE and MPVAE have their decay in the loss, and so in the network.
+    of_network = getattr(network, "weight_decay", 0)
+    assert group.get("weight_decay", 0) + of_network == 3e-3

@@ -13,8 +13,11 @@ from clml.baselines import (
     DELAClassifier,
     GaussianNBChain,
     GaussianNBRelevance,
+    LIFTClassifier,
+    LLSFClassifier,
     MLkNNClassifier,
     MLPRelevanceClassifier,
+    MPVAEClassifier,
 )
 from clml.persistence import load, save
 
@@ -22,10 +25,13 @@ ESTIMATORS = [
     GaussianNBRelevance(),
     GaussianNBChain(order=[2, 0, 1, 3]),
     MLkNNClassifier(3, probability="joint"),
+    LIFTClassifier(ratio=0.2, random_state=0),
+    LLSFClassifier(beta=8.0),
     C2AEClassifier(n_units=8, max_epochs=2, random_state=0),
     CLIFClassifier(embedding_dim=4, max_epochs=2, threshold=0.3, random_state=0),
     DELAClassifier(latent_dim=3, max_epochs=2, random_state=0),
     MLPRelevanceClassifier(n_units=8, max_epochs=2, random_state=0),
+    MPVAEClassifier(latent_dim=4, max_epochs=2, threshold=0.3, random_state=0),
 ]
 
 

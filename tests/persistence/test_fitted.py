@@ -8,7 +8,12 @@ import scipy.sparse as sp
 
 from clml import LebesgueTunedClassifier, ParetoFront
 from clml._multilabel import LabelClasses
-from clml.baselines import CLIFClassifier, MLPRelevanceClassifier
+from clml.baselines import (
+    CLIFClassifier,
+    LIFTClassifier,
+    LLSFClassifier,
+    MLPRelevanceClassifier,
+)
 from clml.baselines._mlknn import MLkNNClassifier
 from clml.baselines._mlp import MLPNetwork
 from clml.baselines._naive_bayes import GaussianNBChain, GaussianNBRelevance
@@ -24,6 +29,8 @@ def models(fitted, small_data):
         GaussianNBRelevance().fit(*small_data),
         GaussianNBChain().fit(*small_data),
         MLkNNClassifier(n_neighbors=3).fit(*small_data),
+        LIFTClassifier(random_state=0).fit(*small_data),
+        LLSFClassifier().fit(*small_data),
         MLPRelevanceClassifier(max_epochs=1, random_state=0).fit(*small_data),
     ]
     return {type(model).__name__: model for model in found}
@@ -43,6 +50,10 @@ NAMES = {
     "GaussianNBRelevance": "estimators_ constant_",
     "GaussianNBChain": "estimators_ constant_ order_",
     "MLkNNClassifier": "training_rows_ training_labels_ log_odds_ joint_",
+    "LIFTClassifier": (
+        "centres_ first_centre_ coef_ intercept_ slope_ offset_ constant_"
+    ),
+    "LLSFClassifier": "coef_ intercept_ objective_",
     "MLPRelevanceClassifier": "network_ weights_ history_ n_epochs_",
 }
 ATTRIBUTES = [
@@ -204,6 +215,23 @@ PAIR = (np.zeros(N, np.float32), 1.0)
             changed(log_odds_=np.zeros((4, 1)), joint_=np.zeros((2, 4, 1))),
             "as many training rows",
         ),
+        ("LLSFClassifier", changed(coef_=np.zeros((4, 8))), "coef_ has shape"),
+        ("LIFTClassifier", changed(coef_=np.zeros(3)), "coef_ has shape"),
+        (
+            "LIFTClassifier",
+            changed(first_centre_=np.arange(5)),
+            "first_centre_ does not share out the centres",
+        ),
+        (
+            "LIFTClassifier",
+            changed(first_centre_=np.arange(3)),
+            "first_centre_ does not share out the centres",
+        ),
+        (
+            "LIFTClassifier",
+            changed(constant_=np.array([-1, 0, -1, -1], np.int8)),
+            "constant_ does not say which labels have no centres",
+        ),
         (
             "MLPRelevanceClassifier",
             changed(network_=MLPNetwork(7, 4, 1, 1, 0.0)),
@@ -250,7 +278,7 @@ PAIR = (np.zeros(N, np.float32), 1.0)
             "classes_ are not 0 and 1 for each label",
         ),
     ],
-    ids=range(49),
+    ids=range(54),
 )
 def test_attributes_that_do_not_fit_together(kind, change, message, models):
     model = copy.copy(models[kind])
@@ -406,6 +434,17 @@ NUMBERS = {
         "training_rows_": first_of(lambda m: m.training_rows_),
         "log_odds_": first_of(lambda m: m.log_odds_),
         "joint_": first_of(lambda m: m.joint_),
+    },
+    "LIFTClassifier": {
+        "centres_": first_of(lambda m: m.centres_),
+        "coef_": first_of(lambda m: m.coef_),
+        "intercept_": first_of(lambda m: m.intercept_),
+        "slope_": first_of(lambda m: m.slope_),
+        "offset_": first_of(lambda m: m.offset_),
+    },
+    "LLSFClassifier": {
+        "coef_": first_of(lambda m: m.coef_),
+        "intercept_": first_of(lambda m: m.intercept_),
     },
     "MLPRelevanceClassifier": {
         "hidden0.bias": first_of(lambda m: m.weights_["hidden0.bias"]),

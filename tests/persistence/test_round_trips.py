@@ -26,8 +26,11 @@ from clml.baselines import (
     DELAClassifier,
     GaussianNBChain,
     GaussianNBRelevance,
+    LIFTClassifier,
+    LLSFClassifier,
     MLkNNClassifier,
     MLPRelevanceClassifier,
+    MPVAEClassifier,
 )
 from clml.evolution import _place
 from clml.network import PaperNetwork
@@ -68,7 +71,10 @@ ESTIMATORS = {
     "DELA": DELAClassifier(**QUICK),
     "GaussianNBChain": GaussianNBChain(order="random", random_state=0),
     "GaussianNBRelevance": GaussianNBRelevance(),
+    "LIFT": LIFTClassifier(random_state=0),
+    "LLSF": LLSFClassifier(),
     "MLPRelevance": MLPRelevanceClassifier(**QUICK),
+    "MPVAE": MPVAEClassifier(n_samples=5, **QUICK),
     "MLkNN": MLkNNClassifier(n_neighbors=3),
 }
 

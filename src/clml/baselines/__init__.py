@@ -3,8 +3,11 @@
 from ._c2ae import C2AEClassifier
 from ._clif import CLIFClassifier
 from ._dela import DELAClassifier
+from ._lift import LIFTClassifier
+from ._llsf import LLSFClassifier
 from ._mlknn import MLkNNClassifier
 from ._mlp import MLPRelevanceClassifier
+from ._mpvae import MPVAEClassifier
 from ._naive_bayes import GaussianNBChain, GaussianNBRelevance
 
 __all__ = [
@@ -13,6 +16,9 @@ __all__ = [
     "DELAClassifier",
     "GaussianNBChain",
     "GaussianNBRelevance",
+    "LIFTClassifier",
+    "LLSFClassifier",
     "MLPRelevanceClassifier",
     "MLkNNClassifier",
+    "MPVAEClassifier",
 ]

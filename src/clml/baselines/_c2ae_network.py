@@ -8,13 +8,21 @@ from typing import TYPE_CHECKING
 
 from .._torch import Weights, import_torch
 from ._batches import Batch
-from ._layers import Layers, Shapes, linear, linear_shapes, new_linear, symmetric
+from ._layers import (
+    Layers,
+    Shapes,
+    linear,
+    linear_shapes,
+    new_linear,
+    pair_losses,
+    sum_of_squares,
+    symmetric,
+)
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor
 
 _SLOPE = 0.1  # of the units below 0
-_SHARPNESS = 5.0  # of the pair loss; the paper has no such factor, its code has
 
 
 def latent_size(ratio: float, n_labels: int) -> int:
@@ -53,11 +61,7 @@ def _skewness(z: Tensor, weight: Tensor) -> Tensor:
 
 
 def pair_loss(p: Tensor, y: Tensor, weight: Tensor) -> Tensor:
-    """Γ: how badly the positive labels of each row are above its negative ones.
-
-    The mean over pairs of exp(-5 (positive - negative)) / 5, summed over weighted
-    rows. The sum over pairs is a product of two sums, so it takes no K × K numbers.
-    A row with no pair, for it has all labels or none, is exactly 0.
+    """Γ: the pair losses of weighted rows, added up.
 
     Parameters
     ----------
@@ -67,13 +71,7 @@ def pair_loss(p: Tensor, y: Tensor, weight: Tensor) -> Tensor:
         0 or 1.
     weight : tensor of shape (B,)
     """
-    n_positive = y.sum(dim=1)
-    n_pairs = n_positive * (y.shape[1] - n_positive)
-    positive = ((-_SHARPNESS * p).exp() * y).sum(dim=1)
-    negative = ((_SHARPNESS * p).exp() * (1 - y)).sum(dim=1)
-    # Without a pair one of the sums is 0, and so is the row, if not divided by 0.
-    rows = positive * negative / (_SHARPNESS * n_pairs.clamp(min=1))
-    return rows @ weight
+    return pair_losses(p, y) @ weight
 
 
 @dataclass(frozen=True)
@@ -149,7 +147,7 @@ class C2AENetwork:
         phi = latent_loss(self._latent_features(weights, batch.x), ze, batch.weight)
         p = self._outputs(weights, ze).sigmoid()
         gamma = pair_loss(p, y, batch.weight)
-        return phi + self.alpha * gamma + self.weight_decay * _sum_of_squares(weights)
+        return phi + self.alpha * gamma + self.weight_decay * sum_of_squares(weights)
 
     def logits(self, weights: Weights, x: Tensor) -> Tensor:
         """Return (B, K) logits of features (B, D)."""
@@ -179,10 +177,3 @@ def _hidden(weights: Weights, name: str, x: Tensor) -> Tensor:
 
 def _latent(weights: Weights, name: str, x: Tensor) -> Tensor:
     return linear(weights, name, x).sigmoid() - 0.5
-
-
-def _sum_of_squares(weights: Weights) -> Tensor:
-    """Of the matrices, not of the biases."""
-    torch = import_torch()
-    matrices = [w.flatten() for name, w in weights.items() if name.endswith(".weight")]
-    return torch.stack([w @ w for w in matrices]).sum()

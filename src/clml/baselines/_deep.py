@@ -26,6 +26,7 @@ from .._sklearn_compat import (
 from .._torch import as_tensors, cpu_threads, find_device, import_torch
 from .._transaction import all_or_nothing
 from ._batches import Features
+from ._presets import PresetsMixin
 from ._training import Network, Plan, Training, network_logits
 
 # Standardised, normalised and indicator columns have a deviation of at most 1.
@@ -102,7 +103,9 @@ _FIT_DOC = """Train the network.
         """
 
 
-class DeepClassifier(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
+class DeepClassifier(
+    CallbackSupportMixin, PresetsMixin, MultiLabelMixin, BaseEstimator
+):
     """A network and a plan to train it, as an estimator.
 
     A subclass has the shared parameters of ``_parameter_constraints``, defines
@@ -110,9 +113,6 @@ class DeepClassifier(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
     ``PRESETS``. ``{training_parameters}`` and ``{fitted_attributes}`` in its docstring
     are replaced by the text on what is shared.
     """
-
-    #: Published settings by name of dataset.
-    PRESETS: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "max_epochs": [Interval(Integral, 1, None, closed="left")],
@@ -139,24 +139,6 @@ class DeepClassifier(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
             cls.__doc__ = cls.__doc__.replace(
                 "{training_parameters}", _SHARED_PARAMETERS.strip().format(**defaults)
             ).replace("{fitted_attributes}", _SHARED_ATTRIBUTES.strip())
-
-    @classmethod
-    def from_preset(cls, name: str, **parameters: Any) -> Self:
-        """Return an estimator with the settings published for a dataset.
-
-        Parameters
-        ----------
-        name : str
-            A key of ``PRESETS``, in any case.
-        **parameters : any
-            Further parameters of the constructor; they override the preset.
-        """
-        if name.lower() not in cls.PRESETS:
-            raise ValueError(
-                f"{cls.__name__} has no preset {name!r}. There are: "
-                f"{', '.join(sorted(cls.PRESETS)) or 'none'}."
-            )
-        return cls(**{**cls.PRESETS[name.lower()], **parameters})
 
     def _network(self) -> Network:
         raise TypeError(f"{type(self).__name__} must define _network().")

@@ -10,6 +10,9 @@ from .._torch import Weights, import_torch
 if TYPE_CHECKING:
     from torch import Generator, Tensor
 
+# Of pair losses; C2AE's paper has no such factor, its code has, and MPVAE's.
+_SHARPNESS = 5.0
+
 Interval = tuple[float, float]
 #: Numbers of inputs and outputs of linear layers, by name.
 Layers = dict[str, tuple[int, int]]
@@ -124,6 +127,35 @@ def label_cross_entropy(logits: Tensor, y: Tensor) -> Tensor:
     return torch.nn.functional.binary_cross_entropy_with_logits(
         logits, y, reduction="none"
     )
+
+
+def pair_losses(p: Tensor, y: Tensor) -> Tensor:
+    """Return how badly positive labels are above negative ones, of each row.
+
+    The mean over pairs of exp(-5 (positive - negative)) / 5. The sum over pairs is a
+    product of two sums, so it takes no K × K numbers. A row with no pair, for it has
+    all labels or none, is exactly 0.
+
+    Parameters
+    ----------
+    p : tensor of shape (..., B, K)
+        Probabilities.
+    y : tensor of shape (B, K)
+        0 or 1.
+    """
+    n_positive = y.sum(dim=-1)
+    n_pairs = n_positive * (y.shape[-1] - n_positive)
+    positive = ((-_SHARPNESS * p).exp() * y).sum(dim=-1)
+    negative = ((_SHARPNESS * p).exp() * (1 - y)).sum(dim=-1)
+    # Without a pair one of the sums is 0, and so is the row, if not divided by 0.
+    return positive * negative / (_SHARPNESS * n_pairs.clamp(min=1))
+
+
+def sum_of_squares(weights: Weights) -> Tensor:
+    """Of the matrices of linear layers, not of the biases."""
+    torch = import_torch()
+    matrices = [w.flatten() for name, w in weights.items() if name.endswith(".weight")]
+    return torch.stack([w @ w for w in matrices]).sum()
 
 
 def row_mean(values: Tensor, weight: Tensor) -> Tensor:

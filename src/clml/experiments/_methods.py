@@ -51,9 +51,12 @@ REGISTERED: dict[str, dict[str, Any]] = {
     "GNB-BR": {"estimator": "clml.baselines:GaussianNBRelevance"},
     "GNB-CC": {"estimator": "clml.baselines:GaussianNBChain"},
     "MLkNN": {"estimator": "clml.baselines:MLkNNClassifier"},
+    "LIFT": {"estimator": "clml.baselines:LIFTClassifier"},
+    "LLSF": {"estimator": "clml.baselines:LLSFClassifier"},
     "C2AE": {"estimator": "clml.baselines:C2AEClassifier"},
     "CLIF": {"estimator": "clml.baselines:CLIFClassifier"},
     "DELA": {"estimator": "clml.baselines:DELAClassifier"},
+    "MPVAE": {"estimator": "clml.baselines:MPVAEClassifier"},
     "MLP": {"estimator": "clml.baselines:MLPRelevanceClassifier"},
     "RandomForest": {
         "estimator": _FOREST,

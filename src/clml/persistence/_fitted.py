@@ -40,6 +40,20 @@ _ARRAYS: Mapping[str, Mapping[str, tuple[str, tuple[str | int, ...]]]] = {
     "CLMLClassifier": _FOUND,
     "GaussianNBRelevance": {"constant_": ("i", ("K",))},
     "GaussianNBChain": {"constant_": ("i", ("K",)), "order_": ("i", ("K",))},
+    "LIFTClassifier": {
+        "constant_": ("i", ("K",)),
+        "first_centre_": ("i", ("K + 1",)),
+        "centres_": ("f", ("M", "D")),
+        "coef_": ("f", ("M",)),
+        "intercept_": ("f", ("K",)),
+        "slope_": ("f", ("K",)),
+        "offset_": ("f", ("K",)),
+    },
+    "LLSFClassifier": {
+        "coef_": ("f", ("D", "K")),
+        "intercept_": ("f", ("K",)),
+        "objective_": ("f", ("objectives",)),
+    },
     "LebesgueStackingClassifier": _FOUND,
     "LebesgueTunedClassifier": _FOUND,
     "MLkNNClassifier": {
@@ -148,6 +162,24 @@ def _check_naive_bayes(estimator: Any, lengths: Mapping[str, int]) -> None:
         check_array("classes_", find(model, "classes_"), "iu", (2,), columns)
 
 
+def _check_lift(estimator: Any, lengths: Mapping[str, int]) -> None:
+    first = estimator.first_centre_
+    counts = np.diff(first)
+    require(
+        lengths["K + 1"] == lengths["K"] + 1
+        and first[0] == 0
+        and first[-1] == lengths["M"]
+        and bool((counts >= 0).all()),
+        "first_centre_ does not share out the centres",
+    )
+    constant = estimator.constant_
+    require(
+        bool(np.isin(constant, (-1, 0, 1)).all())
+        and bool(((counts == 0) == (constant >= 0)).all()),
+        "constant_ does not say which labels have no centres",
+    )
+
+
 def _check_mlknn(estimator: Any, lengths: Mapping[str, int]) -> None:
     require(
         lengths["N"] >= lengths["k + 1"] - 1 >= 1,
@@ -204,8 +236,10 @@ _FURTHER: Mapping[str, Callable[[Any, dict[str, int]], None]] = {
     "DELAClassifier": _check_deep,
     "GaussianNBChain": _check_naive_bayes,
     "GaussianNBRelevance": _check_naive_bayes,
+    "LIFTClassifier": _check_lift,
     "LebesgueStackingClassifier": check_stacking,
     "LebesgueTunedClassifier": check_tuned,
     "MLPRelevanceClassifier": _check_deep,
     "MLkNNClassifier": _check_mlknn,
+    "MPVAEClassifier": _check_deep,
 }

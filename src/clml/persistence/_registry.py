@@ -15,10 +15,13 @@ ESTIMATORS: Mapping[str, str] = {
     "GaussianNB": "sklearn.naive_bayes",
     "GaussianNBChain": "clml.baselines._naive_bayes",
     "GaussianNBRelevance": "clml.baselines._naive_bayes",
+    "LIFTClassifier": "clml.baselines._lift",
+    "LLSFClassifier": "clml.baselines._llsf",
     "LebesgueStackingClassifier": "clml._stacking",
     "LebesgueTunedClassifier": "clml._tuned",
     "MLPRelevanceClassifier": "clml.baselines._mlp",
     "MLkNNClassifier": "clml.baselines._mlknn",
+    "MPVAEClassifier": "clml.baselines._mpvae",
 }
 
 #: Dataclasses that fitted attributes hold.
@@ -32,6 +35,7 @@ DATACLASSES: Mapping[str, str] = {
     "Layout": "clml.network._layout",
     "Leaderboard": "clml._leaderboard",
     "MLPNetwork": "clml.baselines._mlp",
+    "MPVAENetwork": "clml.baselines._mpvae_network",
     "ParetoFront": "clml._front",
     "Scaling": "clml.network._scaling",
     "WideLayout": "clml.network._wide",
