@@ -33,6 +33,8 @@ ROWS = RESULTS / "published.csv"
 KEY = ("dataset", "method", "division")
 FIELDS = (*KEY, *LOSSES, "test_decisions", "seconds")
 DIVISIONS = 20
+# With fewer a mean says too little to be shown.
+LEAST_SHOWN = 10
 METHODS: dict[str, Any] = {
     "CLML": CLMLClassifier,
     "stacking": LebesgueStackingClassifier,
@@ -55,8 +57,8 @@ HEADER = """\
 
 Geometric mean of Hamming loss, 1 - LRAP and 1 - micro-F1: the best of 28 methods as
 printed by Bogatinovski et al. (2022) for one division of the rows, with the method's
-name there, and ours on {n} divisions of the same sizes, of other rows: mean (standard
-deviation), and on how many of them it is below. "CLML" is `CLMLClassifier()`,
+name there, and ours on up to {n} divisions of the same sizes, of other rows: mean
+(standard deviation), and on how many of them it is below. "CLML" is `CLMLClassifier()`,
 "stacking" is `LebesgueStackingClassifier()`. Parameters of the study were chosen on
 three folds of training rows, and its decisions match the label cardinality of these.
 One division more or less lucky makes a difference of about the standard deviation.
@@ -92,7 +94,7 @@ def write_table() -> None:
     for row in read(ROWS):
         key = row["dataset"], row["method"]
         found.setdefault(key, []).append(geometric_mean(row))
-    means = {key: own for key, own in found.items() if len(own) >= DIVISIONS}
+    means = {key: own for key, own in found.items() if len(own) >= LEAST_SHOWN}
     methods = [m for m in METHODS if any(method == m for _, method in means)]
     header = ["dataset", "training and test rows", "best printed"]
     header += [cell for method in methods for cell in (f"{method}, mean", "below")]
@@ -102,8 +104,11 @@ def write_table() -> None:
         cells = [name, f"{n - n_test}, {n_test}", f"{printed:.4f} ({best})"]
         for method in methods:
             own = means.get((name, method))
-            below = "" if own is None else str(sum(value < printed for value in own))
-            cells += ["" if own is None else mean_and_spread(own, 4), below]
+            if own is None:
+                cells += ["", ""]
+                continue
+            below = sum(value < printed for value in own)
+            cells += [mean_and_spread(own, 4), f"{below} of {len(own)}"]
         table.append(cells)
     lines = [HEADER.format(n=DIVISIONS), ""]
     lines += ["| " + " | ".join(cells) + " |" for cells in table]
