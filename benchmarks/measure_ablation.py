@@ -396,7 +396,7 @@ def _summary(rows: list[dict[str, str]], design: str) -> Iterator[list[str]]:
             continue
         others = [one.change for q, one in every.items() if one and q not in ENDS]
         yield [
-            objective if objective not in LOSSES else f"{objective} alone",
+            _named(objective),
             _shown(first.change),
             f"{first.ahead} of {first.n_datasets}",
             f"{first.pvalue:.3f}",
@@ -405,6 +405,34 @@ def _summary(rows: list[dict[str, str]], design: str) -> Iterator[list[str]]:
             f"{front.ahead} of {front.n_datasets}",
             f"{front.pvalue:.3f}",
         ]
+
+
+def brief(rows: list[dict[str, str]]) -> list[str]:
+    """Return the table of docs/reproducing.md: of each design what matters most."""
+    return _markdown(_brief_rows(rows))[:-1]
+
+
+def _brief_rows(rows: list[dict[str, str]]) -> Iterator[list[str]]:
+    yield ["design", "objective", "datasets", "losses", "p", "front", "p"]
+    for design in DESIGNS:
+        for objective in OBJECTIVES[1:]:
+            losses = comparison(rows, design, objective, MEAN)
+            front = comparison(rows, design, objective, FRONT)
+            if losses is None or front is None:
+                continue
+            yield [
+                design,
+                _named(objective),
+                str(losses.n_datasets),
+                _shown(losses.change),
+                f"{losses.pvalue:.2f}",
+                _shown(front.change, "+"),
+                f"{front.pvalue:.2f}",
+            ]
+
+
+def _named(objective: str) -> str:
+    return f"{objective} alone" if objective in LOSSES else objective
 
 
 def _each(
