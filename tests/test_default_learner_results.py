@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
-TABLES = ("default_learner", "direct_or_surrogate", "distillation", "published")
+TABLES = (
+    "default_learner",
+    "direct_or_surrogate",
+    "distillation",
+    "measure_ablation",
+    "published",
+)
 
 
 @pytest.mark.parametrize("name", TABLES)
