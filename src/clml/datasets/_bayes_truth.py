@@ -197,7 +197,7 @@ class BayesTruth(LabelDistribution):
 
         >>> log_odds = truth.expected_losses(X, truth.log_odds(X))
         >>> round(front.lebesgue_measure - lebesgue_measure([log_odds]), 3)
-        0.016
+        0.014
         """
         names = self._check_losses(losses)
         if resolution < 2:
