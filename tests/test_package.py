@@ -140,6 +140,7 @@ ARROWS = {
         "_indicator",
         "_names",
         "_paths",
+        "lebesgue",
     },
     "engine": {
         "_cluster",

@@ -109,9 +109,10 @@ def make_bayes_multilabel(
     """Draw multi-label rows from a distribution whose Bayes risks are known.
 
     Given its features a row's labels are dependent and random, and p(y|x) is known:
-    so is the smallest value that any model can reach of Hamming loss, LRAP and
-    micro-F1, at given rows exactly, and the expected losses of any scores. Each of
-    the three has a Bayes predictor of its own.
+    so is the smallest value of Hamming loss, 1 − LRAP and 1 − micro-F1 that any model
+    without tied scores can reach, at given rows exactly, and the expected losses of any
+    scores. Each of the three has a Bayes predictor of its own, and together they have a
+    Bayes front (``truth.bayes_front``).
 
     Parameters
     ----------
