@@ -17,8 +17,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clo
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 
-from clml._atomic import atomic_path
-from clml._scores import label_scores
+from clml._learners.scores import label_scores
+from clml._support.atomic import atomic_path
 from clml.datasets import iterative_train_test_split
 
 # What the scores that were read since the last clear took to make.

@@ -176,7 +176,7 @@ def _cached() -> list[bytes]:
 
 def _recalled(path: Path) -> Any:
     from clml.datasets._cache import _sealed, recall
-    from clml.datasets._npz import read_arrays
+    from clml.datasets.npz import read_arrays
 
     # With the checksum put right: anybody can do that.
     try:

@@ -355,7 +355,7 @@ def _use_folder(path: Path) -> None:
     """Make the folder that an input tells of; read, claim and go on in it."""
     from clml.experiments import Results
     from clml.experiments._store import Store
-    from clml.persistence._checkpoint import Checkpoint
+    from clml.persistence.checkpoint import Checkpoint
 
     files = json.loads(path.read_bytes())
     folder = path.parent / "results"

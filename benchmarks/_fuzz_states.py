@@ -80,7 +80,7 @@ def _runs() -> dict[bytes, Any]:
         {"search": RankGradient(4), "n_members": 2},
     ]
     runs: dict[bytes, Any] = {
-        f"clml._searches:{type(options['search']).__name__}".encode(): CLMLClassifier(
+        f"clml._training.searches:{type(options['search']).__name__}".encode(): CLMLClassifier(
             network=PaperNetwork(2), **small, **options
         )
         for options in networks
@@ -95,7 +95,7 @@ def _runs() -> dict[bytes, Any]:
 
 def _short_maps() -> Any:
     """Return what makes the last stage of members as short as the others."""
-    from clml import _own_losses
+    from clml._training import own_losses as _own_losses
 
     short = replace(_own_losses.FULL, max_epochs=3)
     return mock.patch.object(_own_losses, "FULL", short)
@@ -103,8 +103,8 @@ def _short_maps() -> Any:
 
 def _checkpoints() -> list[bytes]:
     """Return states of each run: early, in the middle, and at its end."""
-    from clml.persistence import _checkpoint
-    from clml.persistence._file import write_file
+    from clml.persistence import checkpoint as _checkpoint
+    from clml.persistence.file import write_file
 
     X, Y = small_data()
     found = []

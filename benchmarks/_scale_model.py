@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import nnls
 
-from clml.engine._tree_sum import Node, add_along_tree
+from clml.engine.tree_sum import Node, add_along_tree
 
 BANDWIDTH = 10e9 / 8  # bytes a second, of the coordinator
 SAMPLE_ROWS, JUDGING_SHARE = 20_000, 0.2  # as fits have them

@@ -89,9 +89,7 @@ TABLE = """\
 |---|---|---|---|---|"""
 
 
-def run_job(
-    dataset: str, method: str, asked: str, split: int
-) -> list[dict[str, Any]]:
+def run_job(dataset: str, method: str, asked: str, split: int) -> list[dict[str, Any]]:
     """Fit with some losses, their names joined by plus signs."""
     data = load_dataset(dataset)
     X, X_test, Y, Y_test = iterative_train_test_split(

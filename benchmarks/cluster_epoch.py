@@ -37,7 +37,7 @@ import numpy as np
 
 from clml import CMA, CLMLClassifier
 from clml.datasets import as_partitions
-from clml.engine._dask import DaskHolders, Pass
+from clml.engine.dask import DaskHolders, Pass
 from clml.network import PaperNetwork
 
 RESULTS = Path(__file__).parent / "results" / "cluster_epoch.csv"

@@ -39,7 +39,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from clml import CLMLClassifier
-from clml._scores import label_scores
+from clml._learners.scores import label_scores
 from clml.baselines import (
     C2AEClassifier,
     CLIFClassifier,

@@ -30,7 +30,7 @@ from default_learner import SPLITS, values
 from scipy.stats import wilcoxon
 
 from clml import Ascent, CLMLClassifier
-from clml._recipe import Recipe
+from clml._training.recipe import Recipe
 from clml.datasets import iterative_train_test_split, load_dataset
 from clml.losses import loss_values
 

@@ -25,8 +25,8 @@ from _jobs import LOSSES, geometric_mean, read, run_jobs
 from sklearn.utils import _safe_indexing
 
 from clml import CLMLClassifier, LebesgueStackingClassifier, _stacking
-from clml._keeper import Clock
-from clml._teacher import Teacher, soft_targets
+from clml._maps.teacher import Teacher, soft_targets
+from clml._training.keeper import Clock
 from clml.datasets import iterative_train_test_split, load_dataset
 from clml.losses import loss_values
 

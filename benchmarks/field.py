@@ -46,12 +46,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import clml
-from clml._out_of_fold import folds
-from clml._scores import label_scores
+from clml._learners.out_of_fold import folds
+from clml._learners.scores import label_scores
 from clml.datasets import iterative_train_test_split, load_dataset
-from clml.datasets._splits import rows_of
 from clml.experiments._methods import MethodSpec, build_estimator, check_packages
 from clml.losses import loss_values
+from clml.splits.splitting import rows_of
 
 RESULTS = Path(__file__).parent / "results"
 ROWS = RESULTS / "field.csv"

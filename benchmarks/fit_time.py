@@ -35,8 +35,8 @@ import xgboost
 from threadpoolctl import threadpool_limits
 
 from clml import CLMLClassifier
-from clml._adam import Adam
-from clml._adam import step as adam_step
+from clml._training.adam import Adam
+from clml._training.adam import step as adam_step
 from clml.datasets import iterative_train_test_split, load_dataset
 from clml.losses import (
     LossSet,

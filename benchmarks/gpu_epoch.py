@@ -21,11 +21,11 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from clml._archive import Archive
-from clml._search import Fitness, Search
+from clml._training.archive import Archive
+from clml._training.search import Fitness, Search
 from clml.datasets import load_dataset
 from clml.engine import NumpyEngine, TorchEngine
-from clml.engine._blocks import SHARD_ROWS
+from clml.engine.blocks import SHARD_ROWS
 from clml.evolution import RankOneCMA
 from clml.losses import RowTargets
 from clml.network import Layout, Scaling

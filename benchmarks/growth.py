@@ -88,8 +88,8 @@ def grow() -> dict[str, Any]:
 
 def large_epoch() -> None:
     """One epoch of the paper's learner on generated sparse rows."""
-    from clml._archive import Archive
-    from clml._search import Fitness, Search
+    from clml._training.archive import Archive
+    from clml._training.search import Fitness, Search
     from clml.evolution import RankOneCMA
     from clml.network import Scaling
 

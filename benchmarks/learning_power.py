@@ -61,15 +61,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import clml
-from clml._cross_entropy import fit_cross_entropy
-from clml._out_of_fold import folds
-from clml._scale_columns import ScaleNonIndicators
-from clml._scores import label_scores
+from clml._learners.out_of_fold import folds
+from clml._learners.scale_columns import ScaleNonIndicators
+from clml._learners.scores import label_scores
+from clml._training.cross_entropy import fit_cross_entropy
 from clml.baselines import MLPRelevanceClassifier
 from clml.datasets import iterative_train_test_split, load_dataset
-from clml.datasets._splits import rows_of
 from clml.experiments import holm
 from clml.losses import loss_values
+from clml.splits.splitting import rows_of
 
 RESULTS = Path(__file__).parent / "results"
 TARGETS = Path(__file__).parent / "paper_targets.csv"

@@ -37,8 +37,8 @@ from direct_or_surrogate import only_cross_entropy
 from numpy.typing import NDArray
 
 from clml import PAPER_SETTINGS, CLMLClassifier
-from clml._recipe import Recipe
-from clml._search import Fitness, Search
+from clml._training.recipe import Recipe
+from clml._training.search import Fitness, Search
 from clml.datasets import iterative_train_test_split, load_dataset
 from clml.engine import Engine
 from clml.evolution import rank_by_fitness
@@ -222,14 +222,16 @@ def trained_by(design: str, objective: str, least: float) -> Iterator[None]:
         yield
     elif design != "default":
         ranked = partial(_RankedSearch, objective=objective, least=least)
-        with patch("clml._network_fit.Search", ranked):
+        with patch("clml._training.network_fit.Search", ranked):
             yield
     elif objective == CROSS_ENTROPY:
         with patch.object(Recipe, "ascent", only_cross_entropy(Recipe.ascent)):
             yield
     else:
         # Where members look their prices up; the map of their average does not.
-        with patch("clml._ascent.weights_of_each", partial(prices, objective, least)):
+        with patch(
+            "clml._training.ascent.weights_of_each", partial(prices, objective, least)
+        ):
             yield
 
 

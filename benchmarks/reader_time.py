@@ -27,7 +27,7 @@ for small in ("enron/enron.arff.xz", "yeast/yeast.arff.xz"):
 READERS = {
     "decompress": """
 import bz2, lzma
-from clml.datasets._files import read_file
+from clml.datasets.files import read_file
 began = time.perf_counter(); read_file(path)
 """,
     "clml": CLML + "began = time.perf_counter(); read_arff(path)",

@@ -20,7 +20,8 @@ from unittest.mock import patch
 import numpy as np
 from sklearn.ensemble import RandomForestClassifier
 
-from clml import CLMLClassifier, LebesgueTunedClassifier, _map_search
+from clml import CLMLClassifier, LebesgueTunedClassifier
+from clml._maps import map_search as _map_search
 from clml.datasets import iterative_train_test_split, load_dataset
 from clml.losses import loss_values
 

@@ -40,8 +40,8 @@ from clml.datasets import read_arff, write_arff
 from clml.datasets._cache import recall, store
 from clml.network import PaperNetwork
 from clml.persistence import load
-from clml.persistence._checkpoint import KIND
-from clml.persistence._file import read_file
+from clml.persistence.checkpoint import KIND
+from clml.persistence.file import read_file
 
 PHASES = ("fit", "checkpoint", "save", "cache")
 RESULTS = Path(__file__).parent / "results" / "soak.csv"
@@ -90,7 +90,7 @@ class Phase:
 
 def tell_of_checkpoints(phase: Phase) -> None:
     """Let the phase say so while a state is written."""
-    from clml.persistence import _checkpoint
+    from clml.persistence import checkpoint as _checkpoint
 
     write = _checkpoint.write_file
 

@@ -33,11 +33,11 @@ from sklearn.multioutput import ClassifierChain
 from sklearn.pipeline import make_pipeline
 
 from clml import Ascent, CLMLClassifier
-from clml._map_search import MapSearch
-from clml._out_of_fold import fold_logits, folds
-from clml._scale_columns import ScaleNonIndicators
-from clml._score_map import apply_map
-from clml._scores import label_logits
+from clml._learners.out_of_fold import fold_logits, folds
+from clml._learners.scale_columns import ScaleNonIndicators
+from clml._learners.scores import label_logits
+from clml._maps.map_search import MapSearch
+from clml._maps.score_map import apply_map
 from clml.baselines import MLPRelevanceClassifier
 from clml.datasets import iterative_train_test_split, load_dataset
 from clml.losses import RowTargets, get_losses, loss_values

@@ -37,8 +37,8 @@ from direct_or_surrogate import only_cross_entropy
 from scipy.stats import linregress, t
 
 from clml import PAPER_SETTINGS, Ascent, CLMLClassifier
-from clml._recipe import Recipe
-from clml._score_map import apply_map
+from clml._maps.score_map import apply_map
+from clml._training.recipe import Recipe
 from clml.datasets import make_bayes_multilabel
 from clml.lebesgue import lebesgue_measure
 from clml.network import forward

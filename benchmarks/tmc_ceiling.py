@@ -22,7 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 from _jobs import LOSSES
 
-from clml._atomic import atomic_texts
+from clml._support.atomic import atomic_texts
 from clml.baselines import CLIFClassifier, DELAClassifier, MLPRelevanceClassifier
 from clml.datasets import iterative_split_indices, load_dataset
 from clml.losses import loss_values

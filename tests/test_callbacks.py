@@ -5,7 +5,8 @@ import pytest
 from nested_settings import nested
 from sklearn.model_selection import GridSearchCV
 
-from clml import CLMLClassifier, _own_losses
+from clml import CLMLClassifier
+from clml._training import own_losses as _own_losses
 
 callback = pytest.importorskip(
     "sklearn.callback", reason="scikit-learn has callbacks from 1.9 on"

@@ -25,10 +25,10 @@ from clml import (
     LebesgueTunedClassifier,
     RankGradient,
 )
-from clml._scores import label_logits
+from clml._learners.scores import label_logits
 from clml.network import PaperNetwork
-from clml.persistence._checkpoint import KIND, Checkpoint
-from clml.persistence._file import read_file, write_file
+from clml.persistence.checkpoint import KIND, Checkpoint
+from clml.persistence.file import read_file, write_file
 
 SMALL = {"network": PaperNetwork(embedding_dim=4)}
 EVOLVED = SMALL | {"search": CMA(population_size=8), "n_members": 1}
@@ -342,7 +342,7 @@ def test_seconds_count_on(data, tmp_path, monkeypatch):
 
 
 def test_an_interrupt_writes_a_state(data, tmp_path, monkeypatch):
-    from clml._search import Search
+    from clml._training.search import Search
 
     epoch = Search.epoch
 

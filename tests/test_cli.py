@@ -10,9 +10,9 @@ from click.testing import CliRunner
 
 import clml
 from clml import __version__
-from clml._commands._support import CommandGroup, LazyCommand, debug_option, print_json
+from clml._commands.support import CommandGroup, LazyCommand, debug_option, print_json
 from clml.cli import main
-from clml.datasets._registry import list_datasets
+from clml.datasets.registry import list_datasets
 from clml.losses import list_losses
 
 

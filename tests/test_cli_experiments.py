@@ -9,9 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 from clml._commands import _experiments
-from clml.experiments import _runner
+from clml.experiments import runner as _runner
 from clml.experiments._limits import Outcome
-from clml.experiments._results import Results
+from clml.experiments.results import Results
 
 PLAN = """
 datasets = [{name = "tiny", synthetic = {n_samples = 40}}]

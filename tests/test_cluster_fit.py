@@ -18,12 +18,13 @@ from numpy.testing import assert_array_equal
 from partitioned_fits import assert_same_fit, make
 from sklearn.base import clone
 
-from clml import _partition_sources, _partitioned_fit
+from clml._distributed import partition_sources as _partition_sources
+from clml._distributed import partitioned_fit as _partitioned_fit
 from clml.datasets import RowPartitions, as_partitions, read_partitions
-from clml.engine import _dask
-from clml.engine._dask import DaskHolders
+from clml.engine import dask as _dask
+from clml.engine.dask import DaskHolders
 from clml.losses import Loss, Statistic
-from clml.persistence._checkpoint import Checkpoint
+from clml.persistence.checkpoint import Checkpoint
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
@@ -148,8 +149,8 @@ def test_rows_in_memory_are_sent(small_data, client, monkeypatch, form):
     clf = make(losses=("hamming", "micro_f1"), standardize=False)
     there = clone(clf).set_params(engine="dask", client=client)
     assert_same_fit(clone(clf).fit(X, Y, **given), clone(there).fit(X, Y, **given))
-    monkeypatch.setattr("clml._partitioned_fit.SHARD_ROWS", 7)
-    monkeypatch.setattr("clml._partitioned_fit._MANY_PARTITIONS", 3)
+    monkeypatch.setattr("clml._distributed.partitioned_fit.SHARD_ROWS", 7)
+    monkeypatch.setattr("clml._distributed.partitioned_fit._MANY_PARTITIONS", 3)
     there.fit(
         pd.DataFrame(small_data[0][:90]).add_prefix("x"), Y, **given | _named(given)
     )
@@ -232,7 +233,7 @@ def test_rows_stay_where_they_are(client):
 
 def test_workers_forget_runs_that_have_ended(client):
     def n_copies():  # of no module that workers would look for
-        from clml._courier import _copies
+        from clml._distributed.courier import _copies
 
         return len(_copies)
 

@@ -10,10 +10,18 @@ from click.testing import CliRunner
 from numpy.testing import assert_array_equal
 from rich.console import Console
 
-from clml import CLMLClassifier, __version__, _demo
-from clml._demo import LOSSES, DemoResult, Method, compare, geometric_mean, verdict
-from clml._demo_charts import _apart, _ticks, curve_plot, dot_plot, front_plot
-from clml._demo_page import render_page, write_page
+from clml import CLMLClassifier, __version__
+from clml._commands import demo as _demo
+from clml._commands._demo_charts import _apart, _ticks, curve_plot, dot_plot, front_plot
+from clml._commands._demo_page import render_page, write_page
+from clml._commands.demo import (
+    LOSSES,
+    DemoResult,
+    Method,
+    compare,
+    geometric_mean,
+    verdict,
+)
 from clml.cli import main
 
 VOID = {"meta"}

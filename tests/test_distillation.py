@@ -17,16 +17,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeClassifier
 
 from clml import CLMLClassifier, LebesgueStackingClassifier, _stacking
-from clml._ascent import Climber, climbed
-from clml._keeper import Clock
-from clml._members import MemberRun
-from clml._recipe import Recipe
-from clml._steps import AscentPlan, PlainSteps
-from clml._teacher import Teacher, soft_targets
-from clml._training_rows import WideRows
+from clml._maps.teacher import Teacher, soft_targets
+from clml._training.ascent import Climber, climbed
+from clml._training.keeper import Clock
+from clml._training.members import MemberRun
+from clml._training.recipe import Recipe
+from clml._training.steps import AscentPlan, PlainSteps
+from clml._training.training_rows import WideRows
 from clml.losses import LossSet, RowTargets, get_losses
-from clml.losses._kernels import CROSS_ENTROPY
-from clml.losses._smooth_kernels import add_smoothed_rows
+from clml.losses.kernels import CROSS_ENTROPY
+from clml.losses.smooth_kernels import add_smoothed_rows
 from clml.network import WideNetwork
 from clml.persistence import load
 

@@ -21,7 +21,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 
-from clml._scores import label_scores
+from clml._learners.scores import label_scores
 from clml.datasets import IterativeStratifiedKFold
 from clml.experiments import holm
 

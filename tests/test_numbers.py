@@ -13,12 +13,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB
 
-from clml import (
-    CLMLClassifier,
-    LebesgueStackingClassifier,
-    LebesgueTunedClassifier,
-    _score_engine,
-)
+from clml import CLMLClassifier, LebesgueStackingClassifier, LebesgueTunedClassifier
+from clml._maps import score_engine as _score_engine
 from clml.engine import NumpyEngine, _numpy
 from clml.network import _predict
 

@@ -25,12 +25,12 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import get_tags
 
 from clml import LebesgueStackingClassifier, _stacking
-from clml._learner_fits import LearnerRows, fit_learners
-from clml._out_of_fold import folds
-from clml._platt import fit_platt
-from clml._score_map import apply_map
-from clml._scores import label_logits
-from clml._shares import fit_shares
+from clml._learners.learner_fits import LearnerRows, fit_learners
+from clml._learners.out_of_fold import folds
+from clml._learners.scores import label_logits
+from clml._maps.platt import fit_platt
+from clml._maps.score_map import apply_map
+from clml._maps.shares import fit_shares
 from clml._stacking import default_learners
 from clml.losses import RowTargets, loss_values
 
@@ -445,7 +445,7 @@ def test_a_run_goes_on_with_the_learners_that_it_had(small_data, tmp_path, monke
     with pytest.warns(UserWarning, match=message):
         theta = clf.fit(X, Y).theta_
     # Now there is time enough for all, but the map is one of one learner.
-    monkeypatch.setattr("clml._keeper.Clock.left", lambda clock: 100.0)
+    monkeypatch.setattr("clml._training.keeper.Clock.left", lambda clock: 100.0)
     with pytest.warns(UserWarning, match=message):
         np.testing.assert_array_equal(clf.fit(X, Y).theta_, theta)
     assert list(clf.named_estimators_) == ["tree"]

@@ -21,11 +21,11 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import get_tags
 
 from clml import LebesgueTunedClassifier
-from clml._learner_fits import LearnerRows, fit_learners
-from clml._map_search import MapSearch
-from clml._out_of_fold import folds
-from clml._score_map import apply_map
-from clml._scores import label_logits
+from clml._learners.learner_fits import LearnerRows, fit_learners
+from clml._learners.out_of_fold import folds
+from clml._learners.scores import label_logits
+from clml._maps.map_search import MapSearch
+from clml._maps.score_map import apply_map
 from clml.lebesgue import nondominated
 from clml.losses import loss_values
 
@@ -180,7 +180,7 @@ def test_calibration_changes_no_decision(small_data):
 def test_threads_change_nothing(fitted, small_data, monkeypatch):
     X, Y = small_data
     threaded = clone(fitted).set_params(n_jobs=2, cv=folds(3, X, Y, 0))
-    monkeypatch.setattr("clml._score_engine._SMALL_WORK", 0)
+    monkeypatch.setattr("clml._maps.score_engine._SMALL_WORK", 0)
     with parallel_config(backend="threading"):
         threaded.fit(X, Y)
     np.testing.assert_array_equal(threaded.theta_, fitted.theta_)
@@ -369,10 +369,10 @@ def test_interrupts_leave_a_model(when, keep, small_data, monkeypatch):
         monkeypatch.setattr(MapSearch, "_learnt", stop)
         clf = make_tuned(keep_on_interrupt=keep)
     elif when == "judging":
-        monkeypatch.setattr("clml._map_search.cross_fitted", stop)
+        monkeypatch.setattr("clml._maps.map_search.cross_fitted", stop)
         clf = make_tuned(keep_on_interrupt=keep, shrinkage=1.0)
     else:
-        monkeypatch.setattr("clml._search.Search.epoch", stop)
+        monkeypatch.setattr("clml._training.search.Search.epoch", stop)
         clf = make_tuned(losses=EVOLVED, keep_on_interrupt=keep, shrinkage=1.0)
     if keep:
         assert clf.fit(X, Y) is clf

@@ -13,15 +13,10 @@ from sklearn.datasets import make_multilabel_classification
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from clml import (
-    Ascent,
-    CLMLClassifier,
-    LebesgueTunedClassifier,
-    _classifier,
-    _ensemble,
-    _recipe,
-)
-from clml._ensemble import (
+from clml import Ascent, CLMLClassifier, LebesgueTunedClassifier, _classifier
+from clml._training import ensemble as _ensemble
+from clml._training import recipe as _recipe
+from clml._training.ensemble import (
     MIXED,
     MIXED_INDICATORS,
     MIXED_MANY,
@@ -29,15 +24,15 @@ from clml._ensemble import (
     Ensemble,
     default_encodings,
 )
-from clml._left_out import (
+from clml._training.left_out import (
     encodings_in_turn,
     folds_left_out,
     kinds_left_out,
     members_of_kinds,
 )
-from clml._members import MemberRun
-from clml._network_fit import followed_rows
-from clml._recipe import MANY_ROWS, default_members
+from clml._training.members import MemberRun
+from clml._training.network_fit import followed_rows
+from clml._training.recipe import MANY_ROWS, default_members
 from clml.datasets import as_partitions
 from clml.encoding import Bins, GaussianKernel, Quantiles, Robust, Standardized
 from clml.losses import loss_values
@@ -180,7 +175,7 @@ def test_sparse_rows_after_dense_ones(fitted, monkeypatch):
     X, _ = rows()
     expected = fitted.predict_proba(X)
     np.testing.assert_array_equal(fitted.predict_proba(sp.csr_array(X)), expected)
-    monkeypatch.setattr("clml._predictor._BLOCK", 50)
+    monkeypatch.setattr("clml._training.predictor._BLOCK", 50)
     np.testing.assert_allclose(fitted.predict_proba(X), expected, rtol=1e-5)
 
 
@@ -348,7 +343,7 @@ def test_a_run_that_is_broken_off_goes_on(fitted, tmp_path):
     settings = {"max_epochs": 12, "checkpoint": tmp_path / "c", "checkpoint_every": 0}
     for at in (1, 5, 11):
         with (
-            patch("clml._network_fit.MemberRun", stopping(at)),
+            patch("clml._training.network_fit.MemberRun", stopping(at)),
             pytest.raises(Stop),
         ):
             wide(**settings).fit(X, Y)

@@ -12,23 +12,23 @@ from ._version import __version__
 
 if TYPE_CHECKING:
     from ._classifier import PAPER_SETTINGS, CLMLClassifier
-    from ._dask_predict import dask_predict
-    from ._front import ParetoFront
-    from ._searches import CMA, Ascent, RankGradient
+    from ._distributed.dask_predict import dask_predict
+    from ._maps.front import ParetoFront
     from ._stacking import LebesgueStackingClassifier
+    from ._training.searches import CMA, Ascent, RankGradient
     from ._tuned import LebesgueTunedClassifier
 
 # Imported when they are first asked for: `clml --help` need not wait for them.
 _HOMES = {
-    "Ascent": "._searches",
-    "CMA": "._searches",
+    "Ascent": "._training.searches",
+    "CMA": "._training.searches",
     "PAPER_SETTINGS": "._classifier",
     "CLMLClassifier": "._classifier",
     "LebesgueStackingClassifier": "._stacking",
     "LebesgueTunedClassifier": "._tuned",
-    "ParetoFront": "._front",
-    "RankGradient": "._searches",
-    "dask_predict": "._dask_predict",
+    "ParetoFront": "._maps.front",
+    "RankGradient": "._training.searches",
+    "dask_predict": "._distributed.dask_predict",
 }
 
 

@@ -14,28 +14,50 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
-from ._bare_models import are_bare
-from ._cluster import open_client
-from ._cluster_members import ClusterEpochs
-from ._ensemble import Ensemble, default_encodings
-from ._fingerprint import Describer
-from ._idle_settings import refuse_idle_settings, say_where
-from ._keeper import Keeper
+from ._base.rows import FitRows, Part, drop_weightless
+from ._base.twins import warn_of_twins
+from ._distributed.cluster_members import ClusterEpochs
+from ._distributed.partitioned_fit import (
+    Sources,
+    cut_rows,
+    fit_in_partitions,
+    in_partitions,
+    read_sources,
+)
+from ._learners.bare_models import are_bare
 from ._lebesgue_estimator import LebesgueEstimator, choose_model
-from ._left_out import encodings_in_turn, members_of_kinds
-from ._member_epochs import RunAll
-from ._member_fit import (
+from ._maps.member_fit import (
     OutputSettings,
     evolved_outputs,
     mapped_networks,
     member_attributes,
     plain_outputs,
 )
-from ._members import MemberRun
-from ._memory import told_once
-from ._names import column_names
-from ._network_fit import NetworkFit
-from ._own_losses import (
+from ._maps.teacher import Teacher
+from ._support.cluster import open_client
+from ._support.fingerprint import Describer
+from ._support.memory import told_once
+from ._support.names import column_names
+from ._support.paths import PathLike
+from ._support.pickling import refuse_unpicklable
+from ._support.sklearn_compat import (
+    EpochCallbacks,
+    clone_sharing,
+    fit_context,
+    warn_user,
+    with_callbacks,
+)
+from ._support.torch import cpu_threads, find_device
+from ._support.transaction import all_or_nothing, snapshot
+from ._support.value import Value
+from ._training.ensemble import Ensemble, default_encodings
+from ._training.idle_settings import refuse_idle_settings, say_where
+from ._training.keeper import Keeper
+from ._training.left_out import encodings_in_turn, members_of_kinds
+from ._training.member_epochs import RunAll
+from ._training.members import MemberRun
+from ._training.network_fit import NetworkFit
+from ._training.own_losses import (
     MapBudget,
     are_slow,
     functions_among,
@@ -43,42 +65,20 @@ from ._own_losses import (
     read_slow,
     with_gradient,
 )
-from ._partitioned_fit import (
-    Sources,
-    cut_rows,
-    fit_in_partitions,
-    in_partitions,
-    read_sources,
-)
-from ._paths import PathLike
-from ._pickling import refuse_unpicklable
-from ._recipe import (
+from ._training.recipe import (
     MANY_ROWS,
     as_network,
     default_members,
     default_width,
 )
-from ._rows import FitRows, Part, drop_weightless
-from ._run_state import members_state
-from ._searches import (
+from ._training.run_state import members_state
+from ._training.searches import (
     CMA,
     SEARCHES,
     Ascent,
     SearchMethod,
     as_search,
 )
-from ._sklearn_compat import (
-    EpochCallbacks,
-    clone_sharing,
-    fit_context,
-    warn_user,
-    with_callbacks,
-)
-from ._teacher import Teacher
-from ._torch import cpu_threads, find_device
-from ._transaction import all_or_nothing, snapshot
-from ._twins import warn_of_twins
-from ._value import Value
 from .encoding import Encoding
 from .engine import single_threaded_blas
 from .losses import Loss, get_losses, supports_credit
@@ -733,7 +733,7 @@ class CLMLClassifier(LebesgueEstimator):
         ...     path.stat().st_size > 1000
         True
         """
-        from .persistence._onnx import export_onnx
+        from .persistence.onnx import export_onnx
 
         export_onnx(snapshot(self), path, dtype=dtype, opset=opset)
 

@@ -6,10 +6,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+from ._base.rows import Part
+from ._base.twins import warn_of_twins
 from ._classifier import CLMLClassifier
-from ._rows import Part
-from ._teacher import Teacher
-from ._twins import warn_of_twins
+from ._maps.teacher import Teacher
 
 # What a student has of the stack's parameters, the places of a run apart.
 _SHARED = (

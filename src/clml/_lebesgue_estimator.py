@@ -20,22 +20,22 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from ._calibration import fit_temperatures
-from ._compiled import tell_of_compilation
-from ._fingerprint import Describer, data_digest
-from ._front import RULES, ParetoFront
-from ._keeper import Keeper, Stopping
-from ._multilabel import MultiLabelMixin
-from ._paths import PathLike
-from ._row_rules import shifted_rows
-from ._rows import FitRows
-from ._run_state import damaged, search_state
-from ._search import Search, history_arrays
-from ._sklearn_compat import CallbackSupportMixin, EpochCallbacks, warn_user
-from ._threads import started_pool
-from ._transaction import snapshot
+from ._base.multilabel import MultiLabelMixin
+from ._base.rows import FitRows
+from ._maps.calibration import fit_temperatures
+from ._maps.front import RULES, ParetoFront
+from ._maps.row_rules import shifted_rows
+from ._support.compiled import tell_of_compilation
+from ._support.fingerprint import Describer, data_digest
+from ._support.paths import PathLike
+from ._support.sklearn_compat import CallbackSupportMixin, EpochCallbacks, warn_user
+from ._support.threads import started_pool
+from ._support.transaction import snapshot
+from ._training.keeper import Keeper, Stopping
+from ._training.run_state import damaged, search_state
+from ._training.search import Search, history_arrays
 from .losses import AbsentLoss, Loss, get_losses, list_losses, own_loss
-from .persistence._checkpoint import Checkpoint
+from .persistence.checkpoint import Checkpoint
 
 # Parameters that a run may change when it goes on: its results do not depend on them.
 _FREE_OF_RUN = (

@@ -20,36 +20,36 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from ._calibration import fit_temperatures
-from ._front import ParetoFront
-from ._keeper import Clock, Keeper
-from ._kept_folds import KeptFolds
-from ._learner_fits import (
+from ._base.missing import has_missing
+from ._base.multilabel import refuse_ragged
+from ._base.rows import Part, drop_weightless
+from ._base.twins import warn_of_twins
+from ._learners.kept_folds import KeptFolds
+from ._learners.learner_fits import (
     Done,
     LearnerRows,
     fit_learners,
     no_limit,
     print_fits,
 )
-from ._learner_tags import for_labels, refuses_missing
-from ._learner_warnings import LearnerWarnings
+from ._learners.learner_tags import for_labels, refuses_missing
+from ._learners.learner_warnings import LearnerWarnings
+from ._learners.out_of_fold import check_takes_weight, fold_of_rows, folds
+from ._learners.scores import check_same_labels, label_logits
 from ._lebesgue_estimator import LebesgueEstimator, choose_model
-from ._map_search import MapSearch, Shrinkage
-from ._memory import told_once
-from ._missing import has_missing
-from ._multilabel import refuse_ragged
-from ._names import column_names
-from ._out_of_fold import check_takes_weight, fold_of_rows, folds
-from ._paths import PathLike
-from ._rows import Part, drop_weightless
-from ._run_state import damaged
-from ._score_engine import ScoreEngine
-from ._score_map import apply_map
-from ._scores import check_same_labels, label_logits
-from ._search import Search, history_arrays
-from ._sklearn_compat import warn_user
-from ._transaction import snapshot
-from ._twins import warn_of_twins
+from ._maps.calibration import fit_temperatures
+from ._maps.front import ParetoFront
+from ._maps.map_search import MapSearch, Shrinkage
+from ._maps.score_engine import ScoreEngine
+from ._maps.score_map import apply_map
+from ._support.memory import told_once
+from ._support.names import column_names
+from ._support.paths import PathLike
+from ._support.sklearn_compat import warn_user
+from ._support.transaction import snapshot
+from ._training.keeper import Clock, Keeper
+from ._training.run_state import damaged
+from ._training.search import Search, history_arrays
 from .engine import single_threaded_blas
 from .losses import get_losses
 
@@ -418,7 +418,7 @@ class MappedScoresClassifier(LebesgueEstimator):
         ...     path.stat().st_size > 1000
         True
         """
-        from .persistence._onnx_mapped import export_mapped
+        from .persistence.onnx_mapped import export_mapped
 
         export_mapped(snapshot(self), path, dtype=dtype, opset=opset)
 

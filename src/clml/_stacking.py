@@ -11,17 +11,17 @@ from sklearn.utils import Bunch, check_random_state, get_tags
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import _BaseComposition
 
+from ._base.rows import Part
 from ._classifier import CLMLClassifier
 from ._distillation import check_distillable, new_student, teach
-from ._keeper import Clock
-from ._learner_worth import judge_learners
+from ._learners.learner_worth import judge_learners
 from ._mapped import Learners, MappedScoresClassifier, delegate_input_tags
-from ._rows import Part
-from ._score_engine import ScoreEngine
-from ._score_map import apply_map
-from ._sklearn_compat import fit_context, warn_user, with_callbacks
-from ._teacher import Teacher, soft_targets
-from ._transaction import all_or_nothing, params_kept_on_error
+from ._maps.score_engine import ScoreEngine
+from ._maps.score_map import apply_map
+from ._maps.teacher import Teacher, soft_targets
+from ._support.sklearn_compat import fit_context, warn_user, with_callbacks
+from ._support.transaction import all_or_nothing, params_kept_on_error
+from ._training.keeper import Clock
 from .lebesgue import Ties
 from .losses import get_losses
 

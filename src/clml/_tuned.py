@@ -8,8 +8,8 @@ from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, StrOptions
 
 from ._mapped import Learners, MappedScoresClassifier, delegate_input_tags
-from ._sklearn_compat import fit_context, with_callbacks
-from ._transaction import all_or_nothing
+from ._support.sklearn_compat import fit_context, with_callbacks
+from ._support.transaction import all_or_nothing
 from .lebesgue import Ties
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ._commands._support import (
+from ._commands.support import (
     CommandGroup,
     LazyCommand,
     check_output,
@@ -89,7 +89,7 @@ def main() -> None:
 def demo(epochs: int, seed: int, page: Path) -> None:
     """Train on data with known Bayes risks, print the losses, write a page."""
     check_output(page, force=True, hint="--page")
-    from ._demo import run_demo
+    from ._commands.demo import run_demo
 
     run_demo(max_epochs=epochs, seed=seed, page=page)
 
@@ -127,7 +127,7 @@ def datasets(data_home: str | None, as_json: bool) -> None:
         return
     from rich.console import Console
 
-    from .datasets._catalogue import dataset_legend, dataset_table
+    from .datasets.catalogue import dataset_legend, dataset_table
 
     console = Console(highlight=False)
     console.print(dataset_table(data_home))
@@ -137,8 +137,8 @@ def datasets(data_home: str | None, as_json: bool) -> None:
 
 def _dataset_records(data_home: str | None) -> list[dict[str, object]]:
     """Return what the table of datasets shows, and the paths of their files."""
-    from .datasets._home import data_homes, find_file
-    from .datasets._registry import registry
+    from .datasets.home import data_homes, find_file
+    from .datasets.registry import registry
 
     homes = data_homes(data_home)
     records: list[dict[str, object]] = []

@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from clml._rows import Part
+from clml._base.rows import Part
 from clml.baselines._batches import Features, TrainingRows
 
 CPU = torch.device("cpu")

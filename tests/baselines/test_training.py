@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from clml._rows import Part
+from clml._base.rows import Part
 from clml.baselines._criteria import cross_entropy
 from clml.baselines._training import Plan, Training
 

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clml.datasets._arff_header import (
+from clml.datasets._attributes import Attribute
+from clml.datasets.arff_header import (
     DEFAULT_DATE_FORMAT,
     meka_label_count,
     parse_header,
     unescape,
 )
-from clml.datasets._attributes import Attribute
 
 
 def parse(text):

@@ -6,7 +6,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_array_equal
 from scipy import sparse
 
-from clml.datasets._bunch import label_figures, make_bunch
+from clml.datasets.bunch import label_figures, make_bunch
 
 
 def test_worked_example():

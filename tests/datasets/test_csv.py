@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from clml.datasets._csv import read_csv
 from clml.datasets._numerals import MISSING_WORDS, is_missing
+from clml.datasets.csv import read_csv
 
 
 @pytest.fixture

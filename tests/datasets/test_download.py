@@ -8,7 +8,7 @@ import pytest
 
 from clml.datasets import _download
 from clml.datasets._download import by_hand, download
-from clml.datasets._registry import Variant
+from clml.datasets.registry import Variant
 
 CONTENT = b"@relation toy\n" * 20_000
 

@@ -7,7 +7,7 @@ import zipfile
 
 import pytest
 
-from clml.datasets._files import decompressed, read_file, read_raw
+from clml.datasets.files import decompressed, read_file, read_raw
 
 CONTENT = b"some text, " * 1000
 

@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.linear_model import RidgeClassifier
 from sklearn.model_selection import GridSearchCV, KFold, check_cv, cross_val_score
 
-from clml.datasets._kfold import IterativeStratifiedKFold
+from clml.splits.kfold import IterativeStratifiedKFold
 
 
 def fold_numbers(splitter, Y):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clml.datasets._labels_xml import parse_labels_xml
+from clml.datasets.labels_xml import parse_labels_xml
 
 MULAN = 'xmlns="http://mulan.sourceforge.net/labels"'
 

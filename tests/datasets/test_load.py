@@ -10,9 +10,10 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy import sparse
 
-from clml.datasets import _download, _load, _registry
+from clml.datasets import _download, _load
+from clml.datasets import registry as _registry
 from clml.datasets._load import load_dataset
-from clml.datasets._registry import DatasetEntry, Variant, get_entry
+from clml.datasets.registry import DatasetEntry, Variant, get_entry
 
 HEADER = """@relation toy
 @attribute size numeric

@@ -5,7 +5,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from clml.datasets._npz import read_arrays
+from clml.datasets.npz import read_arrays
 
 ARRAYS = {
     "numbers": np.arange(6.0).reshape(2, 3),

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from clml.datasets import _registry
+from clml.datasets import registry as _registry
 from clml.datasets._limits import LABEL_BYTES, check_size
-from clml.datasets._registry import (
+from clml.datasets.registry import (
     PAPER_DATASETS,
     SUBSETS,
     get_entry,

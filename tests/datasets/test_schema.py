@@ -8,9 +8,9 @@ from numpy.testing import assert_array_equal
 from scipy import sparse
 
 from clml.datasets._arff import read_arff
-from clml.datasets._csv import read_csv
 from clml.datasets._frames import as_dataset
 from clml.datasets._write import write_arff
+from clml.datasets.csv import read_csv
 
 TRAIN = """,size,sky,windy,key,rain,snow
 r0,1.5,grey,yes,k0,1,0

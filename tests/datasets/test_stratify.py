@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_array_equal
 from scipy import sparse
 
-from clml.datasets._stratify import dealt_parts, stratified_parts
+from clml.splits.stratify import dealt_parts, stratified_parts
 
 
 class Numbers:

@@ -13,12 +13,12 @@ from numpy.testing import assert_array_equal
 from scipy import sparse
 from sklearn.utils import Bunch
 
-from clml import _atomic
-from clml._atomic import atomic_texts
+from clml._support import atomic as _atomic
+from clml._support.atomic import atomic_texts
 from clml.datasets._arff import read_arff
-from clml.datasets._csv import read_csv
 from clml.datasets._spelling import labels_xml
 from clml.datasets._write import write_arff, write_csv
+from clml.datasets.csv import read_csv
 
 FORMATS = ["mulan", "meka"]
 OPENERS = {"": open, ".xz": lzma.open, ".bz2": bz2.open, ".gz": gzip.open}

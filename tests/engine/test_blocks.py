@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from clml.engine import _blocks
-from clml.engine._blocks import BLOCK_CANDIDATES, cut, rows_per_block
+from clml.engine import blocks as _blocks
+from clml.engine.blocks import BLOCK_CANDIDATES, cut, rows_per_block
 
 
 @pytest.mark.parametrize("n_candidates", [0, 1, 15, 16, 17, 47])

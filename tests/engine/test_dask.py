@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from held_partitions import cut, make_rows, population
 
-from clml.engine import _dask
-from clml.engine._dask import Answer, DaskHolders, answer
-from clml.engine._letters import Letter, Whole
-from clml.engine._local import LocalHolders
-from clml.engine._partitioned import Request
+from clml.engine import dask as _dask
+from clml.engine.dask import Answer, DaskHolders, answer
+from clml.engine.letters import Letter, Whole
+from clml.engine.local import LocalHolders
+from clml.engine.partitioned import Request
 
 distributed = pytest.importorskip("distributed")
 

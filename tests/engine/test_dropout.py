@@ -5,7 +5,7 @@ import pytest
 
 from clml.engine import _dropout
 from clml.engine._dropout import DropoutMasks
-from clml.network._wide_kernels import dropout_factors
+from clml.network.wide_kernels import dropout_factors
 
 
 def keys_of(n_steps, n_members, seed=0):

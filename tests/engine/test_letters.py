@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from clml.engine._letters import Letter, Whole
+from clml.engine.letters import Letter, Whole
 
 
 def test_the_candidates_themselves():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from held_partitions import cut, make_rows, population
 
-from clml.engine._local import LocalHolders
+from clml.engine.local import LocalHolders
 
 
 def holders_of(held, memory_mb, loads):
@@ -20,7 +20,7 @@ def holders_of(held, memory_mb, loads):
 
 
 def sums(holders, thetas):
-    from clml.engine._partitioned import Request
+    from clml.engine.partitioned import Request
 
     (found,) = holders.evaluate(thetas, (Request("train"),))
     return found.sums
@@ -60,7 +60,7 @@ def test_the_budget_changes_no_bit(monkeypatch, tmp_path, sparse, weighted):
 
 def test_an_interrupt_leaves_no_reader():
     """Not even while somebody holds on to the interrupt, and so to its frames."""
-    from clml.engine._partitioned import Request
+    from clml.engine.partitioned import Request
 
     class Interrupts:
         index, nbytes = 0, 8

@@ -7,7 +7,8 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from threadpoolctl import threadpool_info
 
-from clml.engine import NumpyEngine, _blocks, single_threaded_blas
+from clml.engine import NumpyEngine, single_threaded_blas
+from clml.engine import blocks as _blocks
 from clml.losses import (
     Loss,
     LossSet,

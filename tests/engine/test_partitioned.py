@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from held_partitions import LOSSES, cut, engine_of, make_rows, population
 
-from clml.engine._local import LocalHolders
-from clml.engine._partitioned import Held, PartitionedEngine, Request
+from clml.engine.local import LocalHolders
+from clml.engine.partitioned import Held, PartitionedEngine, Request
 from clml.losses import Loss, Statistic, get_losses
 
 

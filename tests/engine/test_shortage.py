@@ -13,10 +13,11 @@ import scipy.sparse as sp
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
-from clml._memory import told_once
-from clml.engine import NumpyEngine, TorchEngine, _blocks
-from clml.engine._blocks import SHARD_ROWS
+from clml._support.memory import told_once
+from clml.engine import NumpyEngine, TorchEngine
+from clml.engine import blocks as _blocks
 from clml.engine._device_rows import DeviceRows
+from clml.engine.blocks import SHARD_ROWS
 from clml.losses import LossSet, RowTargets
 from clml.network import Layout, Scaling
 

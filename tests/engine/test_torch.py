@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from clml.engine import NumpyEngine, TorchEngine, _torch
-from clml.engine._blocks import SHARD_ROWS
 from clml.engine._row_statistics import ordered_sums
+from clml.engine.blocks import SHARD_ROWS
 from clml.losses import Loss, RowTargets, Statistic
 from clml.network import Layout, Scaling
 

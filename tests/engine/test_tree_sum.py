@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clml.engine._tree_sum import Node, add_along_tree
+from clml.engine.tree_sum import Node, add_along_tree
 
 
 class Words(str):

@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from clml.evolution._random import (
+from clml.evolution.random import (
     generator_from_state,
     generator_state,
     new_generator,

@@ -5,7 +5,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from clml import PAPER_SETTINGS, CLMLClassifier
-from clml._scores import label_scores
+from clml._learners.scores import label_scores
 from clml.experiments._artifacts import artifacts_of, shown_members, validation_losses
 from clml.losses import loss_values
 from clml.plots import CalibrationCurvesDisplay, LabelProbabilityDisplay

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from clml._scores import label_scores
+from clml._learners.scores import label_scores
 from clml.datasets import iterative_train_test_split
-from clml.datasets._npz import arrays_digest
+from clml.datasets.npz import arrays_digest
 from clml.experiments import _cell
 from clml.experiments._cell import (
     UndefinedLoss,

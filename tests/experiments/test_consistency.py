@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from clml.experiments import _consistency as module
-from clml.experiments._consistency import (
+from clml.experiments import consistency as module
+from clml.experiments.consistency import (
     LEARNERS,
     ConsistencyRecord,
     consistency_study,

@@ -7,7 +7,7 @@ from clml.experiments import (
     label_dispersion,
     measure_table,
 )
-from clml.experiments._measures import (
+from clml.experiments.measures import (
     collect,
     contributions_of,
     loss_geometric_mean,

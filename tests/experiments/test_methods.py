@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
-from clml._scores import label_scores
+from clml._learners.scores import label_scores
 from clml._stacking import default_learners
 from clml.baselines import CLIFClassifier
 from clml.experiments._methods import (

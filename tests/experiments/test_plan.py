@@ -8,7 +8,7 @@ import clml
 from clml import CMA, PAPER_SETTINGS, Ascent, CLMLClassifier
 from clml.encoding import Bins, Robust
 from clml.experiments._methods import build_estimator
-from clml.experiments._plan import Limits, Plan, read_plan
+from clml.experiments.plan import Limits, Plan, read_plan
 from clml.network import PaperNetwork, WideNetwork
 
 SMALL = {"datasets": ["synthetic"], "methods": ["CLML"]}

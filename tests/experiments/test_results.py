@@ -3,9 +3,9 @@ import json
 import numpy as np
 import pytest
 
-from clml.experiments._plan import Plan
-from clml.experiments._results import Results
 from clml.experiments._schedule import cells_of
+from clml.experiments.plan import Plan
+from clml.experiments.results import Results
 
 
 def record(method, split, hamming, *, dataset="d", seed=0, key=None, **more):

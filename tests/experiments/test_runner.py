@@ -10,12 +10,13 @@ import time
 import numpy as np
 import pytest
 
-from clml.experiments import _cluster, _runner
-from clml.experiments._builtin import built_in_entries, is_present, reproduce_plan
+from clml.experiments import _cluster
+from clml.experiments import runner as _runner
 from clml.experiments._limits import Outcome, Stopped
-from clml.experiments._plan import Plan
-from clml.experiments._results import Results
-from clml.experiments._runner import run_experiment
+from clml.experiments.builtin import built_in_entries, is_present, reproduce_plan
+from clml.experiments.plan import Plan
+from clml.experiments.results import Results
+from clml.experiments.runner import run_experiment
 
 METHODS = ("GNB-BR", "GNB-CC", "kNN")
 
@@ -241,8 +242,8 @@ DRIVER = """
 import json, os, random, signal, sys, time
 from pathlib import Path
 from clml.experiments._limits import Outcome
-from clml.experiments._plan import Plan
-from clml.experiments._runner import run_experiment
+from clml.experiments.plan import Plan
+from clml.experiments.runner import run_experiment
 
 folder = Path(sys.argv[1])
 plan = Plan({"tiny": {"synthetic": {"n_samples": 40}}}, ["kNN", "GNB-BR"], splits=6)

@@ -13,9 +13,9 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from clml.experiments._limits import Outcome
 from clml.experiments._methods import MethodSpec, build_estimator
-from clml.experiments._plan import Plan
-from clml.experiments._results import Results
-from clml.experiments._runner import run_experiment
+from clml.experiments.plan import Plan
+from clml.experiments.results import Results
+from clml.experiments.runner import run_experiment
 from clml.losses import Loss, _registry, register_loss
 
 

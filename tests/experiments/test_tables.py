@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.utils import Bunch
 
-from clml.datasets._bunch import label_figures
+from clml.datasets.bunch import label_figures
 from clml.experiments import (
     PAPER_RESULTS,
     Cell,
@@ -32,9 +32,9 @@ from clml.experiments import (
     write_tables,
 )
 from clml.experiments._beside import common_part, slip_notes
-from clml.experiments._plan import Plan
 from clml.experiments._table import MISSING, marked_best
 from clml.experiments._table_formats import escape_latex, escape_markdown
+from clml.experiments.plan import Plan
 
 LOSSES = ("hamming", "lrap", "micro_f1", "row_log_loss")
 VARIANT = "CLML-paper embedding_dim=40"

@@ -6,8 +6,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from clml._learner_tags import takes_indicator
-from clml._scores import label_scores
+from clml._learners.learner_tags import takes_indicator
+from clml._learners.scores import label_scores
 from clml.experiments._varying_labels import VaryingLabels
 
 X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 0.0], [3.0, 2.0]])

@@ -20,7 +20,7 @@ from clml.losses import (
     statistic_weights,
     supports_credit,
 )
-from clml.losses._credit import affine_slope, is_affine
+from clml.losses.credit import affine_slope, is_affine
 
 SCALARS = [name for name, s in STATISTICS.items() if not s.per_label]
 LABELS = [name for name, s in STATISTICS.items() if s.per_label]

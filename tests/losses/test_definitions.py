@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 from sklearn import metrics
 
 from clml.losses import get_loss, list_losses, loss_values
-from clml.losses._definitions import PrecisionAtK
+from clml.losses.definitions import PrecisionAtK
 
 # The worked example: a tie, an empty row, a full row.
 #

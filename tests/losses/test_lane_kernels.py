@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from clml._score_engine import ScoreEngine
-from clml._score_map import MapSpace
-from clml._simd import LANES
-from clml.engine._blocks import Task
+from clml._maps.score_engine import ScoreEngine
+from clml._maps.score_map import MapSpace
+from clml._support.simd import LANES
+from clml.engine.blocks import Task
 from clml.losses import RowTargets
-from clml.losses._lane_kernels import _buckets, _rank_among
+from clml.losses.lane_kernels import _buckets, _rank_among
 
 N, N_LIMITS = 300, 150
 

@@ -10,8 +10,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.integrate import quad
 from scipy.special import ndtr
 
-from clml._compiled import compiled
-from clml._simd import LANES, address
+from clml._support.compiled import compiled
+from clml._support.simd import LANES, address
 from clml.losses import (
     STATISTICS,
     LossSet,
@@ -24,9 +24,9 @@ from clml.losses import (
     statistic_weights,
 )
 from clml.losses._gaussian import normal_lanes
-from clml.losses._smooth_kernels import add_smoothed_row, smoothing_room
 from clml.losses._smoothed import smoothed_statistics
-from clml.losses._statistics import built_in_statistic
+from clml.losses.smooth_kernels import add_smoothed_row, smoothing_room
+from clml.losses.statistics import built_in_statistic
 
 SCALARS = [name for name, s in STATISTICS.items() if not s.per_label]
 ADDITIVE = [name for name in list_losses() if get_loss(name).additive]

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clml.losses import STATISTICS, Statistic, list_losses, loss_values
-from clml.losses._statistics import LABEL_STATISTICS, SCALAR_STATISTICS, top_hits
+from clml.losses.statistics import LABEL_STATISTICS, SCALAR_STATISTICS, top_hits
 
 
 def worst_order(labels, scores, value):

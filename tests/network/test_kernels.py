@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
-from clml.network._kernels import activate, sparse_product
+from clml.network.kernels import activate, sparse_product
 
 DTYPES = [np.float32, np.float64]
 

@@ -7,13 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from clml.network import (
-    Scaling,
-    _range,
-    check_sparse_range,
-    describe_contrast,
-    scaled_features,
-)
+from clml.network import Scaling, check_sparse_range, describe_contrast, scaled_features
+from clml.network import range as _range
 
 FORMS = [np.asarray, sp.csr_matrix]
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from clml.network import WideLayout, WideNetwork, WidePass
-from clml.network._wide_kernels import dropout_factors
+from clml.network.wide_kernels import dropout_factors
 
 D, K, N = 5, 3, 12
 SHAPES = [

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from clml.network._wide_kernels import _TOGETHER, multiply_rows
+from clml.network.wide_kernels import _TOGETHER, multiply_rows
 
 
 @pytest.mark.parametrize("columns", [1, _TOGETHER - 1, _TOGETHER, 2 * _TOGETHER + 5])

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from sklearn.naive_bayes import GaussianNB
 
-from clml.persistence import _checkpoint
-from clml.persistence._checkpoint import KIND, Checkpoint
-from clml.persistence._file import FileKind, write_file
+from clml.persistence import checkpoint as _checkpoint
+from clml.persistence.checkpoint import KIND, Checkpoint
+from clml.persistence.file import FileKind, write_file
 
 IDENTITY = {"settings": {"max_epochs": 100, "ties": None}, "data": {"X": "9f86"}}
 

@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 from sklearn.naive_bayes import GaussianNB
 from sklearn.utils import Bunch
 
-from clml._multilabel import LabelClasses
+from clml._base.multilabel import LabelClasses
 from clml.network import Layout
 from clml.persistence._decode import Decoder
 from clml.persistence._encode import DEEPEST, Encoder

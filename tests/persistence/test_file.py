@@ -8,7 +8,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from clml._version import __version__
-from clml.persistence._file import FileKind, read_file, untrusted_types, write_file
+from clml.persistence.file import FileKind, read_file, untrusted_types, write_file
 
 KIND = FileKind("clml example", version=1)
 

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from clml import LebesgueTunedClassifier, ParetoFront
-from clml._multilabel import LabelClasses
+from clml._base.multilabel import LabelClasses
 from clml.baselines import (
     CLIFClassifier,
     LIFTClassifier,

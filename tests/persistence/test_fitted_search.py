@@ -19,7 +19,7 @@ from clml import (
     LebesgueTunedClassifier,
     ParetoFront,
 )
-from clml._multilabel import LabelClasses
+from clml._base.multilabel import LabelClasses
 from clml.baselines import GaussianNBRelevance
 from clml.persistence import _objects, load
 from clml.persistence._fitted import check_fitted

@@ -10,12 +10,13 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.utils import Bunch
 
 from clml import CMA, CLMLClassifier
-from clml._multilabel import LabelClasses
+from clml._base.multilabel import LabelClasses
 from clml.baselines import MLkNNClassifier
 from clml.network import Layout
-from clml.persistence import _file, load, save
-from clml.persistence._file import FileKind, read_file, write_file
-from clml.persistence._models import MODEL_FILE
+from clml.persistence import file as _file
+from clml.persistence import load, save
+from clml.persistence.file import FileKind, read_file, write_file
+from clml.persistence.models import MODEL_FILE
 
 FILES = Path(__file__).parent / "files"
 EXPECTED = json.loads((FILES / "expected.json").read_text(encoding="utf-8"))

@@ -19,7 +19,7 @@ from clml import CMA, CLMLClassifier, LebesgueTunedClassifier
 from clml.baselines._mlknn import MLkNNClassifier
 from clml.baselines._naive_bayes import GaussianNBChain, GaussianNBRelevance
 from clml.losses import AbsentLoss, Loss, Statistic, get_loss, loss_values
-from clml.losses._definitions import PrecisionAtK
+from clml.losses.definitions import PrecisionAtK
 from clml.network import PaperNetwork, WideNetwork
 from clml.persistence import load, save
 from clml.persistence._encode import Encoder

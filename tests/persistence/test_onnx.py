@@ -23,10 +23,11 @@ import clml
 from clml import CLMLClassifier, LebesgueTunedClassifier, ParetoFront
 from clml.baselines._naive_bayes import GaussianNBRelevance
 from clml.network import Layout, Scaling
-from clml.persistence import _onnx, load, save
-from clml.persistence._onnx import export_onnx
+from clml.persistence import load, save
+from clml.persistence import onnx as _onnx
 from clml.persistence._onnx_graph import model_of
 from clml.persistence._onnx_model import OPSETS
+from clml.persistence.onnx import export_onnx
 
 QUICK = {"embedding_dim": 4, "max_epochs": 2, "random_state": 0}
 # What single and double precision must keep, of probabilities and decisions.

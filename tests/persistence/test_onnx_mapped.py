@@ -55,12 +55,13 @@ from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
 import clml
 from clml import CLMLClassifier, LebesgueStackingClassifier, LebesgueTunedClassifier
-from clml._scale_columns import ScaleNonIndicators
+from clml._learners.scale_columns import ScaleNonIndicators
 from clml._stacking import default_learners
 from clml.baselines import MLkNNClassifier, MLPRelevanceClassifier
 from clml.network import PaperNetwork
-from clml.persistence import _onnx_mapped, load, save
-from clml.persistence._onnx_mapped import export_mapped
+from clml.persistence import load, save
+from clml.persistence import onnx_mapped as _onnx_mapped
+from clml.persistence.onnx_mapped import export_mapped
 
 # What single and double precision must keep, of probabilities and decisions.
 CLOSE = {"float32": 1e-5, "float64": 1e-11}

@@ -14,7 +14,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from clml import CLMLClassifier, LebesgueStackingClassifier, LebesgueTunedClassifier
-from clml._row_rules import shifted_rows
+from clml._maps.row_rules import shifted_rows
 from clml.persistence._onnx_model import OPSETS, Graph, finished_model
 from clml.persistence._onnx_rules import rule_logits
 

@@ -13,10 +13,10 @@ from onnx.reference import ReferenceEvaluator
 from scipy.special import expit
 
 import clml
-from clml._ensemble import MIXED_NUMBERS as MIXED
-from clml._ensemble import Ensemble
+from clml._training.ensemble import MIXED_NUMBERS as MIXED
+from clml._training.ensemble import Ensemble
 from clml.encoding import Bins, GaussianKernel, Quantiles, Robust, Standardized
-from clml.encoding._kinds import Code
+from clml.encoding.kinds import Code
 from clml.network import WideNetwork
 from clml.persistence._onnx_encoding import EncodingNodes
 from clml.persistence._onnx_model import OPSETS, Graph

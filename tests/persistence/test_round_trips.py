@@ -17,9 +17,9 @@ from clml import (
     CLMLClassifier,
     LebesgueStackingClassifier,
     LebesgueTunedClassifier,
-    _own_losses,
     baselines,
 )
+from clml._training import own_losses as _own_losses
 from clml.baselines import (
     C2AEClassifier,
     CLIFClassifier,

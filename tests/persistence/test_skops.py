@@ -20,8 +20,9 @@ from sklearn.preprocessing import StandardScaler
 
 from clml import CLMLClassifier, LebesgueTunedClassifier
 from clml.baselines import GaussianNBRelevance, MLkNNClassifier
-from clml.persistence import _skops, load
-from clml.persistence._skops import (
+from clml.persistence import load
+from clml.persistence import skops as _skops
+from clml.persistence.skops import (
     UntrustedTypesError,
     count_ways,
     dump_foreign,
@@ -396,7 +397,7 @@ def test_learners_that_are_held_a_few_times(small_data):
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
-        ("clml.persistence._checkpoint.Checkpoint", ["FOLDER", 0, {}]),
+        ("clml.persistence.checkpoint.Checkpoint", ["FOLDER", 0, {}]),
         ("clml.experiments._store.Store", ["FOLDER"]),
         ("sklearn.tree.DecisionTreeClassifier", []),
     ],

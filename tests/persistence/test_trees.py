@@ -11,8 +11,8 @@ from sklearn.ensemble import (
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.tree._tree import Tree
 
-from clml.persistence._skops import dump_foreign, load_foreign
 from clml.persistence._trees import check_tree, check_trees
+from clml.persistence.skops import dump_foreign, load_foreign
 
 
 def bent(tree, node, **values):

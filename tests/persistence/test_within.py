@@ -23,8 +23,8 @@ from sklearn.utils import Bunch, all_estimators
 
 import clml
 from clml import CLMLClassifier, LebesgueStackingClassifier, LebesgueTunedClassifier
-from clml._machine import PLACES
-from clml._scale_columns import ScaleNonIndicators
+from clml._learners.scale_columns import ScaleNonIndicators
+from clml._support.machine import PLACES
 from clml.baselines import (
     GaussianNBRelevance,
     MLkNNClassifier,
@@ -32,8 +32,8 @@ from clml.baselines import (
 )
 from clml.network import PaperNetwork
 from clml.persistence import _within, load, save
-from clml.persistence._skops import dump_foreign, load_foreign
 from clml.persistence._within import check_estimator, check_within, settle
+from clml.persistence.skops import dump_foreign, load_foreign
 
 pytest.importorskip("skops.io", reason="other learners are kept by skops")
 
@@ -283,7 +283,7 @@ def test_an_estimator_that_holds_itself():
 
 
 def test_objects_of_ours_that_are_no_part_of_models(tmp_path):
-    from clml.persistence._checkpoint import Checkpoint
+    from clml.persistence.checkpoint import Checkpoint
 
     estimator = LogisticRegression()
     estimator.more_ = [Checkpoint(tmp_path, 0, {})]

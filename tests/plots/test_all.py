@@ -1,6 +1,6 @@
 import pytest
 
-from clml.experiments._consistency import ConsistencyRecord, write_consistency
+from clml.experiments.consistency import ConsistencyRecord, write_consistency
 from clml.plots import write_figures
 
 MEASURES = ("hamming", "lrap", "micro_f1", "contribution", "geometric_mean")

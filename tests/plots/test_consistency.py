@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from clml.experiments._consistency import ConsistencyRecord, write_consistency
+from clml.experiments.consistency import ConsistencyRecord, write_consistency
 from clml.plots import ConsistencyDisplay
 
 

@@ -12,7 +12,7 @@ from sklearn.naive_bayes import GaussianNB
 from threadpoolctl import threadpool_limits
 
 from clml import PAPER_SETTINGS, CLMLClassifier, LebesgueTunedClassifier
-from clml._torch import cpu_threads
+from clml._support.torch import cpu_threads
 from clml.baselines import MLPRelevanceClassifier
 from clml.engine import _blas, single_threaded_blas
 from clml.network import PaperNetwork

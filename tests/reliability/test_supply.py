@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import clml
-from clml import _atomic
+from clml._support import atomic as _atomic
 
 SOURCE = Path(clml.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))

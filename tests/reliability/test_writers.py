@@ -15,16 +15,17 @@ import pytest
 from click.testing import CliRunner
 
 import clml
-from clml import CLMLClassifier, _atomic
-from clml._demo_page import write_page as write_demo_page
+from clml import CLMLClassifier
+from clml._commands._demo_page import write_page as write_demo_page
+from clml._support import atomic as _atomic
 from clml.cli import main
 from clml.datasets import write_arff, write_csv
 from clml.experiments import Cell, Table, write_tables
-from clml.experiments._consistency import ConsistencyRecord, write_consistency
 from clml.experiments._store import Store
+from clml.experiments.consistency import ConsistencyRecord, write_consistency
 from clml.persistence import save
 from clml.plots._style import new_figure, save_figure, without_windows
-from clml.report._page import write_page
+from clml.report.page import write_page
 
 X = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [0.0, 0.5], [0.5, 0.5]] * 4)
 Y = (X > 0.4).astype(int)
@@ -371,7 +372,7 @@ def test_all_files_are_written_in_one_place():
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from clml._atomic import atomic_texts
+from clml._support.atomic import atomic_texts
 
 os.fsync = lambda descriptor: os.kill(os.getpid(), signal.SIGKILL)
 with atomic_texts(Path(sys.argv[1])) as [file]:

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from clml.experiments._results import Results
+from clml.experiments.results import Results
 
 LOSSES = ["hamming", "lrap", "micro_f1"]
 DATASETS = ["emotions", "flags", "yeast", "scene"]

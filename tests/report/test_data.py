@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from clml.experiments._results import Results
+from clml.experiments.results import Results
 from clml.report import build_page, experiment_data, write_report
 
 

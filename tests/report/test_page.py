@@ -8,9 +8,9 @@ from html.parser import HTMLParser
 import pytest
 
 from clml.report import build_page
-from clml.report._page import MOST_BYTES, json_for_script, write_page
 from clml.report._runs import front_of
 from clml.report._sections import group, table, text_cell
+from clml.report.page import MOST_BYTES, json_for_script, write_page
 
 # Names as somebody might choose them who wants a page to run a script.
 NASTY = [
@@ -126,10 +126,10 @@ def test_same_data_same_page():
 
 
 def test_large_runs_lose_counts_then_their_place(monkeypatch):
-    monkeypatch.setattr("clml.report._page._RUNS_BUDGET", 8_000)
+    monkeypatch.setattr("clml.report.page._RUNS_BUDGET", 8_000)
     page = page_of("plain", n_labels=60)
     assert "plain: too large for label counts on this page." in page
-    monkeypatch.setattr("clml.report._page._RUNS_BUDGET", 100)
+    monkeypatch.setattr("clml.report.page._RUNS_BUDGET", 100)
     reader = read(page_of("plain"))
     assert "plain: too large for this page." in reader.text
     assert json.loads(reader.scripts[0]) == {"runs": []}

@@ -4,7 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from clml.engine import NumpyEngine
-from clml.engine._partitioned import Held
+from clml.engine.partitioned import Held
 from clml.losses import RowTargets
 from clml.network import Layout
 

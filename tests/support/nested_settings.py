@@ -1,6 +1,6 @@
 """Settings of CLMLClassifier written flat, so that tests can merge and vary them."""
 
-from clml._searches import SEARCHES
+from clml._training.searches import SEARCHES
 from clml.network import PaperNetwork
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from clml import _own_losses
+from clml._training import own_losses as _own_losses
 
 
 def shorten_maps(patch, n_epochs):

@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..datasets import _csv, _parquet
-from ..datasets._arff_header import Header, parse_header
-from ..datasets._assembly import code_columns
-from ..datasets._coding import code_table
-from ..datasets._columns import check_names, table_of_columns
-from ..datasets._files import fail, read_file, read_raw
-from ..datasets._schema import check_like
-from ..datasets._table import Table, arff_table, csv_table
+from ..datasets import csv as _csv
+from ..datasets import parquet as _parquet
+from ..datasets.arff_header import Header, parse_header
+from ..datasets.assembly import code_columns
+from ..datasets.coding import code_table
+from ..datasets.columns import check_names, table_of_columns
+from ..datasets.files import fail, read_file, read_raw
+from ..datasets.schema import check_like
+from ..datasets.table import Table, arff_table, csv_table
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
-from .._paths import open_regular
-from ._support import say
+from .._support.paths import open_regular
+from .support import say
 
 # Everything else of the library is imported where it is used: `clml --help` imports
 # this module, and should not wait for NumPy.
@@ -101,7 +101,7 @@ def _kind_of(path: Path, delimiter: str | None) -> tuple[str | None, str]:
     suffix = suffixes[-1] if suffixes else ""
     parts = DELIMITERS.get(delimiter or "", "\t" if suffix == ".tsv" else ",")
     if suffix == ".txt":
-        from ..datasets._files import read_file
+        from ..datasets.files import read_file
 
         first_line = read_file(path, ".txt")[:200].partition(b"\n")[0]
         return "xc" if _THREE_COUNTS.fullmatch(first_line) else "svmlight", parts
@@ -201,8 +201,8 @@ def _header(source: Source) -> list[str]:
 def _named(source: Source, choice: LabelChoice) -> list[str] | None:
     """Return the names of the labels that were chosen; None if nothing was."""
     if choice.xml is not None:
-        from ..datasets._files import read_file
-        from ..datasets._labels_xml import parse_labels_xml
+        from ..datasets.files import read_file
+        from ..datasets.labels_xml import parse_labels_xml
 
         return list(parse_labels_xml(choice.xml, read_file(choice.xml, ".xml")))
     if choice.names is not None:
@@ -309,7 +309,7 @@ def read_data(
     elif has_names:
         labels = _named(source, choice)
         if labels is None and like is None:
-            from ..datasets._columns import there_are
+            from ..datasets.columns import there_are
 
             raise click.BadParameter(
                 "it must say which columns are labels, as names, as a prefix such as "

@@ -70,7 +70,7 @@ def bench(plan: Path, folder: Path, **options: Any) -> None:
       MLkNN = {settings = {n_neighbors = 20}}
       trees = {estimator = "sklearn.ensemble:ExtraTreesClassifier"}
     """  # noqa: D301  (click reads the character)
-    from ..experiments._plan import read_plan
+    from ..experiments.plan import read_plan
 
     try:
         found = read_plan(plan)
@@ -112,7 +112,7 @@ def reproduce(
 
     Datasets whose files are not on this machine are left out.
     """
-    from ..experiments._builtin import reproduce_plan
+    from ..experiments.builtin import reproduce_plan
 
     try:
         plan, messages = reproduce_plan(
@@ -150,7 +150,7 @@ def _run(
 ) -> Any:
     from joblib import cpu_count
 
-    from ..experiments._runner import run_experiment
+    from ..experiments.runner import run_experiment
 
     try:
         results = run_experiment(

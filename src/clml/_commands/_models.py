@@ -9,7 +9,7 @@ from typing import IO, Any
 
 import click
 
-from .._csv_cells import write_cells
+from .._support.csv_cells import write_cells
 from ._data import (
     Data,
     LabelChoice,
@@ -30,7 +30,7 @@ from ._options import (
     use_options,
 )
 from ._settings import parse_losses, selected
-from ._support import check_output, force_option, json_option, print_json, say
+from .support import check_output, force_option, json_option, print_json, say
 
 
 def _reading_of(model: Any) -> dict[str, Any]:
@@ -130,7 +130,7 @@ def predict(
         values = values[:, 1]  # of two classes the second is the label
     values = _column_shape(values)
     if to_file:
-        from .._atomic import atomic_texts
+        from .._support.atomic import atomic_texts
 
         with atomic_texts(output, replace=force) as [file]:
             _write_csv(file, names, values)
@@ -253,7 +253,7 @@ def evaluate(
 
 def _members(front: Any) -> list[dict[str, Any]]:
     """Return the members of a front, and what each of them is best for."""
-    from .._front import RULES
+    from .._maps.front import RULES
 
     best: dict[int, list[str]] = {}
     for rule in (*front.loss_names, *RULES):

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ._support import check_output, force_option, json_option, print_json, say
+from .support import check_output, force_option, json_option, print_json, say
 
 
 @click.command()
@@ -46,8 +46,8 @@ def report(
     """  # noqa: D301  (click reads the character)
     output = results / "report.html" if output is None else output
     check_output(output, force)
-    from ..report._data import experiment_data
-    from ..report._page import build_page, write_page
+    from ..report.data import experiment_data
+    from ..report.page import build_page, write_page
 
     if everything:
         from ..experiments import Results

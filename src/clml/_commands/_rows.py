@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from .._names import shown
-from ..datasets import iterative_split_indices
-from ..datasets._columns import there_are
+from .._support.names import shown
+from ..datasets.columns import there_are
+from ..splits import iterative_split_indices
 from ._data import Data, Source
 
 # The share of the rows that --part test stands for, as in the paper.

@@ -56,7 +56,7 @@ def parse_settings(given: Iterable[str], known: Iterable[str]) -> dict[str, Any]
     >>> parse_settings(["search.sigma0=0.5"], ["n_members", "search"])
     {'search__sigma0': 0.5}
     """
-    from .._idle_settings import say_where
+    from .._training.idle_settings import say_where
 
     known = sorted(known)
     values = [name for name in _WITH_PARAMETERS if name in known]
@@ -91,7 +91,7 @@ def _with_values_read(name: str, value: Any) -> Any:
     """Return a setting; tables such as {'kind': 'bins'} become what they stand for."""
     if not isinstance(value, dict | list):
         return value
-    from .._written_values import with_values_read
+    from .._training.written_values import with_values_read
 
     try:
         return with_values_read(value)
@@ -189,8 +189,8 @@ def for_labels(learner: Any) -> Any:
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
 
-    from .. import _learner_tags
-    from .._scale_columns import ScaleNonIndicators
+    from .._learners import learner_tags as _learner_tags
+    from .._learners.scale_columns import ScaleNonIndicators
 
     several = _learner_tags.for_labels(learner)
     if several is not learner and isinstance(learner, LogisticRegression):

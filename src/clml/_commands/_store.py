@@ -7,12 +7,12 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from .._multilabel import MultiLabelMixin
-from .._paths import fail, open_regular
+from .._base.multilabel import MultiLabelMixin
+from .._support.paths import fail, open_regular
 from ..persistence import load
-from ..persistence._file import untrusted_types
-from ..persistence._models import MODEL_FILE
-from ..persistence._skops import UntrustedTypesError, import_skops, load_foreign
+from ..persistence.file import untrusted_types
+from ..persistence.models import MODEL_FILE
+from ..persistence.skops import UntrustedTypesError, import_skops, load_foreign
 
 __all__ = ["import_skops", "load_model", "strangers_in"]
 

@@ -23,7 +23,7 @@ from ._settings import (
     parse_losses,
     parse_settings,
 )
-from ._support import (
+from .support import (
     INTERRUPTED,
     EpochBar,
     check_output,

@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .._rows import Part
-from .._torch import import_torch
+from .._base.rows import Part
+from .._support.torch import import_torch
 
 if TYPE_CHECKING:
     from torch import Tensor

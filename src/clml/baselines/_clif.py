@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.utils._param_validation import Interval
 
-from .._torch import Weights, import_torch
+from .._support.torch import Weights, import_torch
 from ..losses import loss_values
 from ._batches import Batch
 from ._criteria import ranking_first

@@ -14,17 +14,17 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from .._multilabel import MultiLabelMixin
-from .._rows import FitRows
-from .._sklearn_compat import (
+from .._base.multilabel import MultiLabelMixin
+from .._base.rows import FitRows
+from .._support.sklearn_compat import (
     CallbackSupportMixin,
     EpochCallbacks,
     fit_context,
     warn_user,
     with_callbacks,
 )
-from .._torch import as_tensors, cpu_threads, find_device, import_torch
-from .._transaction import all_or_nothing
+from .._support.torch import as_tensors, cpu_threads, find_device, import_torch
+from .._support.transaction import all_or_nothing
 from ._batches import Features
 from ._presets import PresetsMixin
 from ._training import Network, Plan, Training, network_logits

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import Interval
 
-from .._torch import Weights, import_torch
+from .._support.torch import Weights, import_torch
 from ._criteria import ranking_first
 from ._deep import DeepClassifier
 from ._dela_network import DELANetwork

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from .._torch import Weights, import_torch
+from .._support.torch import Weights, import_torch
 from ._layers import (
     Shapes,
     constant,

@@ -18,9 +18,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from threadpoolctl import threadpool_limits
 
-from .._multilabel import MultiLabelMixin
-from .._sklearn_compat import fit_context
-from .._transaction import all_or_nothing
+from .._base.multilabel import MultiLabelMixin
+from .._support.sklearn_compat import fit_context
+from .._support.transaction import all_or_nothing
 from ._clusters import cluster_centres
 from ._gaussian_labels import (
     CERTAIN,

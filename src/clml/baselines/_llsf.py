@@ -12,10 +12,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 from threadpoolctl import threadpool_limits
 
-from .._multilabel import MultiLabelMixin
-from .._rows import Part
-from .._sklearn_compat import fit_context, warn_user
-from .._transaction import all_or_nothing
+from .._base.multilabel import MultiLabelMixin
+from .._base.rows import Part
+from .._support.sklearn_compat import fit_context, warn_user
+from .._support.transaction import all_or_nothing
 from ._gaussian_labels import VARIES, constant_values
 from ._label_specific_lasso import LabelSpecificLasso, label_distances, solve_lasso
 from ._presets import PresetsMixin

@@ -17,9 +17,9 @@ from sklearn.base import BaseEstimator
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._multilabel import MultiLabelMixin
-from .._sklearn_compat import fit_context
-from .._transaction import all_or_nothing, snapshot
+from .._base.multilabel import MultiLabelMixin
+from .._support.sklearn_compat import fit_context
+from .._support.transaction import all_or_nothing, snapshot
 from ._neighbours import nearest_rows, searchable
 
 

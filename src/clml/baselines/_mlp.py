@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from sklearn.utils._param_validation import Interval
 
-from .._torch import Weights, import_torch
+from .._support.torch import Weights, import_torch
 from ._batches import Batch
 from ._criteria import cross_entropy
 from ._deep import DeepClassifier

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.utils._param_validation import Interval
 
-from .._torch import import_torch
+from .._support.torch import import_torch
 from ._criteria import macro_f1_at_best
 from ._deep import DeepClassifier
 from ._mpvae_network import MPVAENetwork

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .._torch import Weights, import_torch
+from .._support.torch import Weights, import_torch
 from ._batches import Batch
 from ._layers import (
     Layers,

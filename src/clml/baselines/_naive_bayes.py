@@ -18,9 +18,9 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._multilabel import MultiLabelMixin
-from .._sklearn_compat import fit_context
-from .._transaction import all_or_nothing
+from .._base.multilabel import MultiLabelMixin
+from .._support.sklearn_compat import fit_context
+from .._support.transaction import all_or_nothing
 from ._gaussian_labels import (
     VARIES,
     check_spread,

@@ -23,7 +23,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 from threadpoolctl import threadpool_limits
 
-from .._forks import was_forked
+from .._support.forks import was_forked
 
 # Distances this close to the k-th, relatively, are tied with it.
 _TIED = 1e-10

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from .._torch import import_torch
+from .._support.torch import import_torch
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .._rows import Part
-from .._torch import Arrays, Weights, as_arrays, import_torch
+from .._base.rows import Part
+from .._support.torch import Arrays, Weights, as_arrays, import_torch
 from ._batches import Batch, Features, TrainingRows
 from ._layers import Shapes
 

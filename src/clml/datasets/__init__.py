@@ -1,19 +1,19 @@
 """Multi-label data: readers, a registry, stratified splits, data with known truth."""
 
+from ..splits.kfold import IterativeStratifiedKFold
+from ..splits.splitting import iterative_split_indices, iterative_train_test_split
 from ._arff import read_arff
 from ._bayes import make_bayes_multilabel
 from ._bayes_truth import BayesTruth
-from ._csv import read_csv
 from ._frames import as_dataset
-from ._kfold import IterativeStratifiedKFold
 from ._load import load_dataset
-from ._parquet import read_parquet
 from ._partitions import RowPartitions, as_partitions, read_partitions
 from ._protocol import PaperSplit, paper_split
-from ._registry import PAPER_DATASETS, list_datasets
-from ._splits import iterative_split_indices, iterative_train_test_split
 from ._svmlight import read_svmlight, read_xc
 from ._write import write_arff, write_csv
+from .csv import read_csv
+from .parquet import read_parquet
+from .registry import PAPER_DATASETS, list_datasets
 
 __all__ = [
     "PAPER_DATASETS",

@@ -11,14 +11,14 @@ from typing import Any
 
 from sklearn.utils import Bunch
 
-from ._arff_header import Header, meka_label_count, parse_header, unescape
-from ._bunch import make_bunch
 from ._cache import cache_key, recall, store
-from ._coding import code_table
-from ._files import PathLike, decompressed, fail, read_file, read_raw
-from ._labels_xml import parse_labels_xml
 from ._options import check_options
-from ._table import arff_table
+from .arff_header import Header, meka_label_count, parse_header, unescape
+from .bunch import make_bunch
+from .coding import code_table
+from .files import PathLike, decompressed, fail, read_file, read_raw
+from .labels_xml import parse_labels_xml
+from .table import arff_table
 
 _SUFFIXES = re.compile(r"(?:\.arff)?(?:\.(?:xz|bz2|gz|zip))?$", re.IGNORECASE)
 # MULAN calls parts x-train, x-test, xTrain-1, x-train-sparse; others x_tra, x_training.

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ._files import fail
-from ._plain_rows import Rows, is_pandas, plain_rows
+from .files import fail
+from .plain_rows import Rows, is_pandas, plain_rows
 
 
 @dataclass(frozen=True)

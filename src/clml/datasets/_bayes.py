@@ -9,11 +9,11 @@ import numpy as np
 from scipy.special import expit
 from sklearn.utils import Bunch
 
+from ..splits.stratify import RandomSource, random_source
 from ._bayes_distribution import hidden_units
 from ._bayes_risk import Floats
 from ._bayes_truth import BayesTruth
-from ._bunch import make_bunch
-from ._stratify import RandomSource, random_source
+from .bunch import make_bunch
 
 MAX_LABELS = 12
 # Units of the network behind the labels; a width of 20 holds five copies of each.

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.utils import check_array
 
+from ..splits.stratify import RandomSource, random_source
 from ._bayes_risk import Floats, all_label_sets
-from ._stratify import RandomSource, random_source
 
 # Added to the standard deviation of a row, as in the network of the method.
 _TINY = 1e-10

@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._compiled import compiled
+from .._support.compiled import compiled
 from ..lebesgue import lebesgue_measure, nondominated
 from ._bayes_risk import LOSS_NAMES, Floats, best_micro_f1
 

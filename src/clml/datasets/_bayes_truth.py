@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..splits.stratify import RandomSource, random_source
 from ._bayes_distribution import LabelDistribution
 from ._bayes_front import BayesFront, front_of_rows, joined, treatments_of_rows
 from ._bayes_risk import (
@@ -20,7 +21,6 @@ from ._bayes_risk import (
     order_scores,
     pair_expectations,
 )
-from ._stratify import RandomSource, random_source
 
 # Joint probabilities held at a time: 2^22 numbers, 32 MiB.
 _JOINT_ENTRIES = 2**22

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import Bunch
 
-from .._atomic import ABANDONED, atomic_file, sweep_unfinished
-from .._csr_format import check_csr_parts
-from .._paths import open_regular
-from ._bunch import make_bunch
-from ._npz import arrays_digest, read_arrays
+from .._support.atomic import ABANDONED, atomic_file, sweep_unfinished
+from .._support.csr_format import check_csr_parts
+from .._support.paths import open_regular
+from .bunch import make_bunch
+from .npz import arrays_digest, read_arrays
 
 # Changes whenever a reader would read the same file into something else.
 _VERSION = 2

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._attributes import NOMINAL, meanings
-from ._columns import is_row_names, number_of_text
-from ._files import PathLike
-from ._table import Table
+from .columns import is_row_names, number_of_text
+from .files import PathLike
+from .table import Table
 
 # A warning describes so many columns; ``notes`` holds them all.
 _MOST_SHOWN = 8

@@ -13,10 +13,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from .._atomic import ABANDONED, atomic_path, sweep_unfinished
-from ._files import read_file
-from ._home import SUFFIXES
-from ._registry import Variant
+from .._support.atomic import ABANDONED, atomic_path, sweep_unfinished
+from .files import read_file
+from .home import SUFFIXES
+from .registry import Variant
 
 TIMEOUT = 30.0
 SCHEMES = ("https",)

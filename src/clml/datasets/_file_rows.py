@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from .._csr_format import check_csr_parts
-from ._files import LARGEST_RATIO, SMALLEST_LIMIT, fail
-from ._npz import open_archive, read_arrays
-from ._plain_rows import Rows, float_type, plain_rows
+from .._support.csr_format import check_csr_parts
 from ._svmlight import read_svmlight
+from .files import LARGEST_RATIO, SMALLEST_LIMIT, fail
+from .npz import open_archive, read_arrays
+from .plain_rows import Rows, float_type, plain_rows
 
 _CSR_PARTS = ("X_data", "X_indices", "X_indptr", "X_shape")
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._attributes import NOMINAL, Attribute
-from ._columns import Column, boolean_column, check_names, nominal_column
+from .columns import Column, boolean_column, check_names, nominal_column
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECONDS_PER = {"W": 604800, "D": 86400, "h": 3600, "m": 60, "s": 1}

@@ -9,12 +9,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import Bunch
 
-from .._names import shown
-from ._assembly import bunch_of_table, code_columns
+from .._support.names import shown
 from ._attributes import Attribute
-from ._bunch import column_names, make_bunch
-from ._coding import code_table
-from ._columns import check_names, choose_labels, table_of_columns
 from ._csr import csr_of
 from ._frame_columns import (
     columns_of,
@@ -25,7 +21,11 @@ from ._frame_columns import (
     texts_of,
 )
 from ._options import check_options
-from ._schema import Schema, check_like, find_features, make_schema
+from .assembly import bunch_of_table, code_columns
+from .bunch import column_names, make_bunch
+from .coding import code_table
+from .columns import check_names, choose_labels, table_of_columns
+from .schema import Schema, check_like, find_features, make_schema
 
 
 def _csr(X: Any) -> sparse.csr_array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._files import PathLike, fail
+from .files import PathLike, fail
 
 _FREE_BYTES = 256 * 2**20
 _BYTES_PER_BYTE = 64

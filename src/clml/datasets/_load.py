@@ -14,13 +14,13 @@ from scipy import sparse
 from sklearn.utils import Bunch
 
 from ._arff import read_checked_arff
-from ._arff_header import meka_label_count, parse_header
-from ._bunch import make_bunch
 from ._download import DownloadError, by_hand
 from ._download import download as download_file
-from ._files import PathLike, read_file
-from ._home import data_homes, file_name, find_file, user_cache
-from ._registry import SUBSETS, DatasetEntry, get_entry
+from .arff_header import meka_label_count, parse_header
+from .bunch import make_bunch
+from .files import PathLike, read_file
+from .home import data_homes, file_name, find_file, user_cache
+from .registry import SUBSETS, DatasetEntry, get_entry
 
 _SPLITS = {
     "mulan": "the official division that came with the data",

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._compiled import compiled
+from .._support.compiled import compiled
 
 Bytes = NDArray[np.uint8]
 

@@ -11,8 +11,8 @@ from scipy import sparse
 
 from . import _scan_pairs as scan
 from ._csr import LARGEST_INDEX, csr_of
-from ._files import PathLike, fail
 from ._limits import LABEL_BYTES, NAME_BYTES, check_size
+from .files import PathLike, fail
 
 _MOST_NOTES = 4096
 # Every column has a name in memory, so a short file may not claim very many.

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._indicator import check_indicator
-from .._names import shown
-from .._paths import open_regular
-from ._columns import check_names, choose_labels
-from ._files import LARGEST_RATIO, SMALLEST_LIMIT, fail
-from ._parquet import _pyarrow
-from ._plain_rows import Rows, float_type
+from .._support.indicator import check_indicator
+from .._support.names import shown
+from .._support.paths import open_regular
+from .columns import check_names, choose_labels
+from .files import LARGEST_RATIO, SMALLEST_LIMIT, fail
+from .parquet import _pyarrow
+from .plain_rows import Rows, float_type
 
 # Columns become rows block by block: one that stays in the processor's cache.
 _BLOCK_ROWS, _BLOCK_COLUMNS = 4096, 256

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from .._names import shown
-from ._files import PathLike
+from .._support.names import shown
+from .files import PathLike
 
 FORMATS = {
     ".parquet": "parquet",

@@ -10,13 +10,13 @@ import numpy as np
 from scipy import sparse
 
 from ._array_rows import ArrayRows, piece_of
-from ._columns import check_names
 from ._csr import LARGEST_INDEX
 from ._file_rows import SvmlightRows, open_npz
-from ._files import PathLike
 from ._parquet_rows import open_parquet
 from ._partition_paths import find_files
-from ._plain_rows import Rows, check_frame_numbers, is_pandas, plain_weight
+from .columns import check_names
+from .files import PathLike
+from .plain_rows import Rows, check_frame_numbers, is_pandas, plain_weight
 
 
 def _counted(count: int, what: str) -> str:

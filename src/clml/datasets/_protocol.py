@@ -7,9 +7,9 @@ from scipy import sparse
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import _num_samples
 
-from ._dealing import Integers
-from ._splits import iterative_split_indices, rows_of
-from ._stratify import RandomSource, random_source
+from ..splits.dealing import Integers
+from ..splits.splitting import iterative_split_indices, rows_of
+from ..splits.stratify import RandomSource, random_source
 
 TEST_SIZE = 0.3
 VALIDATION_SIZE = 0.2  # of the rows that are not for the test

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._compiled import compiled
+from .._support.compiled import compiled
 from ._numerals import EXACT, LONG, Bytes, is_missing, parse_number
 
 # Kinds of columns.

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._compiled import compiled
+from .._support.compiled import compiled
 from ._numerals import EXACT, NO_NUMBER, Bytes, parse_number
 
 # What the scanner returns.

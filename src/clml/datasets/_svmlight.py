@@ -8,10 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
-from ._bunch import make_bunch
-from ._columns import check_names
 from ._csr import LARGEST_INDEX
-from ._files import PathLike, fail, read_file
 from ._pair_rows import (
     check_labels_below,
     check_names_fit,
@@ -21,6 +18,9 @@ from ._pair_rows import (
     row_of,
     scan_rows,
 )
+from .bunch import make_bunch
+from .columns import check_names
+from .files import PathLike, fail, read_file
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 

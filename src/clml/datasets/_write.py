@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import Bunch
 
-from .._atomic import COMPRESSED, atomic_texts
+from .._support.atomic import COMPRESSED, atomic_texts
 from ._arff import stem
-from ._arff_header import meka_label_count
-from ._columns import check_names
-from ._csv import check_delimiter
-from ._files import PathLike
 from ._frames import as_dataset
 from ._spelling import arff_word, csv_word, dense_lines, labels_xml, sparse_lines
+from .arff_header import meka_label_count
+from .columns import check_names
+from .csv import check_delimiter
+from .files import PathLike
 
 _FORMATS = ("mulan", "meka")
 # Rows that are turned to text at once.

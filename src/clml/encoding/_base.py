@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._value import Value
+from .._support.value import Value
 from ._fitted import LIMITS, FittedEncoding
-from ._kinds import Code, ColumnKind
 from ._points import kept_apart, offsets_of, quantiles
 from ._summary import ColumnSummary
+from .kinds import Code, ColumnKind
 
 
 class NumberCodes(NamedTuple):

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._base import Encoding, NumberCodes, apart_only, check_count, positive
-from ._kinds import Code
 from ._points import quantiles
 from ._summary import ColumnSummary
+from .kinds import Code
 
 
 class Bins(Encoding):

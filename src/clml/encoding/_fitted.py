@@ -12,11 +12,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ._kernels import LARGEST, Tables, encode_dense, encode_sparse
-from ._kinds import Code
 from ._matrix import as_float64, as_matrix, not_finite
 from ._points import offsets_of
 from ._state import read_array, read_flag, read_number, require
+from .kernels import LARGEST, Tables, encode_dense, encode_sparse
+from .kinds import Code
 
 #: What the limit of clipped numbers may be: less, and squares overflow; beyond, there
 #: is none.

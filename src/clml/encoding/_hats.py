@@ -14,12 +14,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .._compiled import compiled
+from .._support.compiled import compiled
 from ._fitted import _WITH_RAMPS, FittedEncoding, _check
-from ._kernels import _NONE, _RAMPS, _STANDARD_AND_RAMPS, _between, _number, _standard
-from ._kinds import Code
 from ._matrix import as_float64, as_matrix
 from ._points import offsets_of
+from .kernels import _NONE, _RAMPS, _STANDARD_AND_RAMPS, _between, _number, _standard
+from .kinds import Code
 
 # So many sums over encoded columns take as long as one over entries, which have to be
 # looked up.

@@ -11,16 +11,16 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .._csr_format import check_csr_parts
-from .._rowwise import Packed
+from .._support.csr_format import check_csr_parts
+from .._support.rowwise import Packed
 from ._base import Encoding, NumberCodes, check_count, check_range
 from ._fitted import FittedEncoding
-from ._kernels import LARGEST
 from ._landmarks import Landmarks
 from ._matrix import as_matrix, as_weight
 from ._robust import Robust
 from ._state import read_array, read_number, require
 from ._summary import ColumnSummary
+from .kernels import LARGEST
 
 # The length of a row's features. A network without hidden units then learns about as
 # much in a step as one with a few hundred of them.

@@ -12,10 +12,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .._compiled import compiled
-from .._rowwise import Packed
-from .._simd import address
-from .._simd_tiles import NUMBERS, to_exponentials
+from .._support.compiled import compiled
+from .._support.rowwise import Packed
+from .._support.simd import address
+from .._support.simd_tiles import NUMBERS, to_exponentials
 
 # Numbers of float64 in a vector.
 _NUMBERS = NUMBERS[8]

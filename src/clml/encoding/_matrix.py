@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .._csr_format import check_csr_parts
+from .._support.csr_format import check_csr_parts
 
 # Numbers that are in memory as float64 beside X at a time.
 TOGETHER = 1 << 18

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._compiled import compiled
+from .._support.compiled import compiled
 
 # Columns of smaller numbers count as constant: their differences may not be divisible.
 _LEAST_SIZE = 1e-270

@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from ._base import Encoding, NumberCodes, apart_only, check_count
-from ._kinds import Code
 from ._points import ranked
 from ._summary import ColumnSummary
+from .kinds import Code
 
 # Ranks stay this far from 0 and 1, which bounds what they become by 5.2.
 _LEAST_RANK = 1e-7

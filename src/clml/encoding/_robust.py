@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from ._base import Encoding, NumberCodes, check_range, positive, without_tables
 from ._fitted import LIMITS
-from ._kinds import Code
 from ._points import apart, quantiles
 from ._summary import ColumnSummary
+from .kinds import Code
 
 # Between the quartiles of a normal distribution lie this many deviations.
 _NORMAL_QUARTILES = 1.3489795003921634

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._base import Encoding, NumberCodes, positive, without_tables
-from ._kinds import Code
 from ._summary import ColumnSummary
+from .kinds import Code
 
 
 class Standardized(Encoding):

@@ -10,7 +10,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ._kinds import ColumnKind
 from ._matrix import TOGETHER, as_float64, as_matrix, as_weight, not_finite
 from ._points import (
     Points,
@@ -21,6 +20,7 @@ from ._points import (
     moments,
     offsets_of,
 )
+from .kinds import ColumnKind
 
 #: Distinct values of a column that are kept exactly. Of more, this many stand for all.
 MOST_VALUES = 4096

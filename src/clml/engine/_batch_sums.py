@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._torch import import_torch
+from .._support.torch import import_torch
 from ..losses import LossSet
-from ..losses import _kernels as columns
+from ..losses import kernels as columns
 from ._step_rows import StepRows
 
 if TYPE_CHECKING:

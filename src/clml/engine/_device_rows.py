@@ -9,9 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .._torch import import_torch
+from .._support.torch import import_torch
 from ..network import Layout, Rows, Scaling
-from ._blocks import SHARD_ROWS
+from .blocks import SHARD_ROWS
 
 if TYPE_CHECKING:
     from torch import Tensor

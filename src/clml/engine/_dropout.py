@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._torch import import_torch
-from ..network._wide_kernels import _BITS as BITS
-from ..network._wide_kernels import _LOW as LOW
-from ..network._wide_kernels import _MIX as MIX
-from ..network._wide_kernels import _PER_WORD as PER_WORD
-from ..network._wide_kernels import _SHIFTS as SHIFTS
-from ..network._wide_kernels import _STEP as STEP
+from .._support.torch import import_torch
+from ..network.wide_kernels import _BITS as BITS
+from ..network.wide_kernels import _LOW as LOW
+from ..network.wide_kernels import _MIX as MIX
+from ..network.wide_kernels import _PER_WORD as PER_WORD
+from ..network.wide_kernels import _SHIFTS as SHIFTS
+from ..network.wide_kernels import _STEP as STEP
 
 if TYPE_CHECKING:
     from torch import Tensor

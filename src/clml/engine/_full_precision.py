@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import Any
 
-from .._torch import import_torch
+from .._support.torch import import_torch
 
 # A setting of the process: the first user notes what it was, the last one restores it.
 _lock = Lock()

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._compiled import compiled
-from .._simd import LANES, ROWS, address, multiply_sparse
-from ..losses._kernels import accumulate
-from ..losses._lane_kernels import add_row, working_room
-from ..network._kernels import sparse_product
-from ..network._lanes import fill_logits_of_one, logits_of_rows, room_for_rows
+from .._support.compiled import compiled
+from .._support.simd import LANES, ROWS, address, multiply_sparse
+from ..losses.kernels import accumulate
+from ..losses.lane_kernels import add_row, working_room
+from ..network.kernels import sparse_product
+from ..network.lanes import fill_logits_of_one, logits_of_rows, room_for_rows
 
 
 @compiled

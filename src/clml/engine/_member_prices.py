@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._torch import import_torch
+from .._support.torch import import_torch
 from ..losses import Loss, LossSet, Totals, statistic_weights
-from ..losses import _definitions as built_in
-from ..losses import _kernels as columns
-from ..losses._credit import _REFERENCE, _SMALL_SHARE, _STEP, affine_slope, is_affine
-from ..losses._statistics import LABEL_STATISTICS, SCALAR_STATISTICS
+from ..losses import definitions as built_in
+from ..losses import kernels as columns
+from ..losses.credit import _REFERENCE, _SMALL_SHARE, _STEP, affine_slope, is_affine
+from ..losses.statistics import LABEL_STATISTICS, SCALAR_STATISTICS
 from ._smooth_rows import Prices
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .._memory import ran_out
-from .._torch import import_torch
+from .._support.memory import ran_out
+from .._support.torch import import_torch
 from ..losses import RowTargets
 from ._device_rows import padded
 

@@ -12,15 +12,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from .._memory import Portion, begin_sparingly
-from .._simd import LANES
+from .._support.memory import Portion, begin_sparingly
+from .._support.simd import LANES
 from ..losses import RowTargets, Statistics, Totals
 from ..network import Layout, Rows, Scaling
-from ..network._kernels import sparse_product
-from ..network._lanes import LaneWeights, SharedWeights, fill_logits_of_one, padded
-from ._base import RowEngine
+from ..network.kernels import sparse_product
+from ..network.lanes import LaneWeights, SharedWeights, fill_logits_of_one, padded
 from ._blas import single_threaded_blas
-from ._blocks import BLOCK_CANDIDATES, Task, add_up, cut, rows_per_block
 from ._fused import (
     fill_logits,
     sparse_products,
@@ -29,6 +27,8 @@ from ._fused import (
     sum_sparse_rows,
     sum_sparse_rows_of_one,
 )
+from .base import RowEngine
+from .blocks import BLOCK_CANDIDATES, Task, add_up, cut, rows_per_block
 
 _Block = LaneWeights | SharedWeights
 # What sums the statistics of dense rows, and of sparse ones.

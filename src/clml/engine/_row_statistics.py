@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._torch import import_torch
+from .._support.torch import import_torch
 from ..losses import RowTargets
-from ..losses import _kernels as columns
-from ._blocks import SHARD_ROWS
+from ..losses import kernels as columns
+from .blocks import SHARD_ROWS
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -11,10 +11,10 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .._torch import import_torch
+from .._support.torch import import_torch
 from ..losses import LossSet
-from ..losses import _kernels as columns
-from ..losses._statistics import SCALAR_STATISTICS
+from ..losses import kernels as columns
+from ..losses.statistics import SCALAR_STATISTICS
 from ._step_rows import StepRows
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from .._torch import import_torch
-from ..losses._cells import LARGEST
+from .._support.torch import import_torch
+from ..losses.cells import LARGEST
 from ._member_rows import LabelBatch
 
 if TYPE_CHECKING:

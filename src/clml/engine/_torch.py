@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from .._memory import Portion, ran_out
-from .._torch import find_device, import_torch
+from .._support.memory import Portion, ran_out
+from .._support.torch import find_device, import_torch
 from ..losses import RowTargets, Statistics, Totals
-from ..losses._kernels import CROSS_ENTROPY as N_COUNTS
+from ..losses.kernels import CROSS_ENTROPY as N_COUNTS
 from ..network import Layout, Scaling
-from ..network._kernels import TINY
+from ..network.kernels import TINY
 from . import _row_statistics as plain
-from ._base import RowEngine
-from ._blocks import SHARD_ROWS
 from ._device_rows import DeviceRows, DeviceWeights
 from ._row_statistics import DeviceTargets, Wants
+from .base import RowEngine
+from .blocks import SHARD_ROWS
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -16,10 +16,10 @@ import torch
 import triton
 import triton.language as tl
 
-from ..losses import _kernels as columns
-from ._blocks import SHARD_ROWS
+from ..losses import kernels as columns
 from ._device_rows import WIDTH_MULTIPLE, SparseRows
 from ._row_statistics import DeviceTargets, RowStatistics, Wants
+from .blocks import SHARD_ROWS
 
 # What one program keeps in registers: entries of a block of rows, and its rows.
 _MOST_ENTRIES, _MOST_ROWS = 4096, 32

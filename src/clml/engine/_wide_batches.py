@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from .._torch import import_torch
+from .._support.torch import import_torch
 from ..network import WideLayout
 
 if TYPE_CHECKING:

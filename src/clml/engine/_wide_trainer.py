@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._memory import Portion
-from .._torch import import_torch
+from .._support.memory import Portion
+from .._support.torch import import_torch
 from ..losses import LossSet
 from ..network import WideLayout
-from ..network._wide import _DROPOUT_STEPS
+from ..network.wide import _DROPOUT_STEPS
 from ._batch_sums import batch_sums
 from ._dropout import DropoutMasks
 from ._full_precision import full_precision

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._random import Seed, generator_from_state, generator_state, new_generator
 from ._validation import (
     STATE_VERSION,
     check_kind,
@@ -22,6 +21,7 @@ from ._validation import (
     read_number,
     read_population_size,
 )
+from .random import Seed, generator_from_state, generator_state, new_generator
 
 __all__ = ["CMAPackage"]
 

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ._base import BaseCMA
 from ._place import Place
 from ._validation import read_array, read_integer
+from .base import BaseCMA
 
 __all__ = ["FullCMA"]
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._torch import find_device, import_torch
-from ._random import Seed, generator_from_state, generator_state, new_generator
+from .._support.torch import find_device, import_torch
+from .random import Seed, generator_from_state, generator_state, new_generator
 
 __all__ = ["HOST", "Host", "Place", "place_of", "read_device"]
 

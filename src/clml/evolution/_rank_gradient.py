@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from ._constants import default_population_size
 from ._place import HOST, Place, place_of, read_device
-from ._random import Seed
 from ._validation import (
     STATE_VERSION,
     check_kind,
@@ -25,6 +24,7 @@ from ._validation import (
     read_number,
     read_population_size,
 )
+from .random import Seed
 
 __all__ = ["RankGradient"]
 

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ._base import BaseCMA
 from ._constants import Constants
 from ._factors import FactoredCovariance
 from ._inverse_sqrt import inverse_sqrt_product
+from .base import BaseCMA
 
 __all__ = ["RankOneCMA"]
 

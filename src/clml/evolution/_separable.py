@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ._base import BaseCMA
 from ._constants import Constants
 from ._validation import read_array
+from .base import BaseCMA
 
 __all__ = ["SeparableCMA"]
 

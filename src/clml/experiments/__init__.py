@@ -4,12 +4,10 @@ Tables are arrays (datasets, methods) of losses; smaller is better.
 """
 
 from ._ablation_table import ablation_table
-from ._consistency import ConsistencyRecord, consistency_study, read_consistency
 from ._dataset_table import dataset_table
 from ._effect import cliffs_delta, rank_biserial, vargha_delaney
 from ._friedman import FriedmanTest, friedman_test
 from ._label_dispersion import LabelDispersion, label_dispersion
-from ._measures import measure_table
 from ._pairwise import (
     BonferroniDunnTest,
     NemenyiTest,
@@ -20,16 +18,13 @@ from ._pairwise import (
     wilcoxon_holm,
 )
 from ._paper import PAPER_RESULTS, PaperResults
-from ._plan import Plan, read_plan
 from ._ranks import (
     bonferroni_dunn_difference,
     mean_ranks,
     nemenyi_difference,
     rank_groups,
 )
-from ._results import Results
 from ._run_tables import cost_table, failed_table
-from ._runner import run_experiment
 from ._significance_tables import friedman_table, pairwise_table, ranks_table
 from ._table import Cell, Table
 from ._table_formats import to_csv, to_html, to_latex, to_markdown
@@ -40,6 +35,11 @@ from ._tables import (
     medians_table,
     write_tables,
 )
+from .consistency import ConsistencyRecord, consistency_study, read_consistency
+from .measures import measure_table
+from .plan import Plan, read_plan
+from .results import Results
+from .runner import run_experiment
 
 __all__ = [
     "PAPER_RESULTS",

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from .._fingerprint import canonical
+from .._support.fingerprint import canonical
 from ._beside import plan_notes
-from ._measures import AnyResults, ResultsLike, collect, part_losses
 from ._paper import PAPER_RESULTS, AblationRow, PaperResults
 from ._table import PRINTED_NOTE, SPREAD_NOTE, Cell, Table
+from .measures import AnyResults, ResultsLike, collect, part_losses
 
 
 def ablation_table(results: AnyResults) -> Table:

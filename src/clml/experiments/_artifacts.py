@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import clone
 
-from .._scores import label_logits, uncalibrated_logits
+from .._learners.scores import label_logits, uncalibrated_logits
 from ..losses import loss_values
 
 Arrays = dict[str, NDArray[Any]]

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ._measures import MAIN_LOSSES, AnyResults, ranked_table
 from ._paper import PAPER_RESULTS, PaperResults
 from ._ranks import FloatArray
+from .measures import MAIN_LOSSES, AnyResults, ranked_table
 
 # Our name of a run with the paper's settings. The library's defaults, "CLML", stand
 # beside the printed numbers only if there is no such run.

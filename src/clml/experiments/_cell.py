@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
-from .._scores import LEAST_PROBABILITY, _answers
+from .._learners.scores import LEAST_PROBABILITY, _answers
 from .._version import __version__
-from ..datasets import iterative_train_test_split
-from ..datasets._npz import arrays_digest
+from ..datasets.npz import arrays_digest
 from ..losses import get_loss, loss_values
+from ..splits import iterative_train_test_split
 from ._artifacts import artifacts_of, validation_losses
 from ._cell_data import features_and_labels, packed, unpacked
 from ._methods import build_estimator

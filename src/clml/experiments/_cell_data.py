@@ -20,7 +20,7 @@ from ..datasets import (
     read_parquet,
     read_svmlight,
 )
-from ..datasets._npz import read_arrays
+from ..datasets.npz import read_arrays
 from ._methods import as_json
 
 SYNTHETIC = {"n_samples": 600, "random_state": 0}

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from .._cluster import import_distributed, open_client, told_if_closed
+from .._support.cluster import import_distributed, open_client, told_if_closed
 from ._limits import Outcome, Stopped, run_cell
 
 _POLL_SECONDS = 0.2

@@ -11,9 +11,9 @@ import numpy as np
 from ..datasets import list_datasets, load_dataset, make_bayes_multilabel
 from ._beside import plan_entry, printed_row
 from ._label_dispersion import RARE, label_dispersion
-from ._measures import AnyResults
 from ._paper import PAPER_RESULTS, PaperResults, PrintedFigures
 from ._table import Cell, Table
+from .measures import AnyResults
 
 _MOST_SYNTHETIC = 100_000
 _COLUMNS: tuple[str, ...] = (

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from .._names import match_names, row_names
+from .._support.names import match_names, row_names
 from ._ranks import FloatArray
 
 

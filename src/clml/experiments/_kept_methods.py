@@ -8,13 +8,13 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..datasets._npz import arrays_digest
+from ..datasets.npz import arrays_digest
 from ._cell_data import data_arrays
 from ._methods import check_packages
-from ._plan import Plan
-from ._results import _read_plan
 from ._schedule import cells_of
 from ._store import PLAN, RECORDS, read_lines
+from .plan import Plan
+from .results import _read_plan
 
 
 def kept_methods(

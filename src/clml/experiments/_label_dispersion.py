@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from ..datasets._bunch import label_figures
+from ..datasets.bunch import label_figures
 
 RARE = 10
 

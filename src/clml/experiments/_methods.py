@@ -12,10 +12,10 @@ from importlib.util import find_spec
 from typing import Any
 
 from .._classifier import PAPER_SETTINGS
-from .._fingerprint import Describer, as_json, canonical, is_plain
-from .._pickling import cloudpickle, refuse_unpicklable
-from .._scale_columns import ScaleNonIndicators
-from .._written_values import (
+from .._learners.scale_columns import ScaleNonIndicators
+from .._support.fingerprint import Describer, as_json, canonical, is_plain
+from .._support.pickling import cloudpickle, refuse_unpicklable
+from .._training.written_values import (
     is_written,
     read_value,
     with_values_read,
@@ -153,7 +153,7 @@ class MethodSpec:
     settings : dict
         Arguments of the class. A table with the entry ``class`` (and perhaps
         ``settings``) stands for an estimator inside the estimator, one with the entry
-        ``kind`` for a search, a network or an encoding, see `clml._written_values`.
+        ``kind`` for a search, a network or an encoding, see `clml._training.written_values`.
         ``search__sigma0`` is one parameter of such a value.
     one_vs_rest : bool
         Whether one such estimator is fitted for each label.

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from .._paths import fail
+from .._support.paths import fail
 from ._schedule import _cell
 
 _MOST_JOBS = 10**6

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._measures import ResultsLike, collect, mean_and_spread
 from ._table import SPREAD_NOTE, Cell, Table, marked_best, text_cells
+from .measures import ResultsLike, collect, mean_and_spread
 
 
 def cost_table(results: ResultsLike, what: str) -> Table:

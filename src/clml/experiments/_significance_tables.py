@@ -8,7 +8,6 @@ import numpy as np
 
 from ._beside import PAPER_RUN, complete_common_part, complete_part
 from ._friedman import FriedmanTest, friedman_test
-from ._measures import PAPER_MEASURES, AnyResults, ranked_table
 from ._pairwise import bonferroni_dunn, wilcoxon_holm
 from ._paper import PAPER_RESULTS, PaperResults
 from ._ranks import (
@@ -19,6 +18,7 @@ from ._ranks import (
     nemenyi_difference,
 )
 from ._table import Cell, Table, marked_best
+from .measures import PAPER_MEASURES, AnyResults, ranked_table
 
 PAPER = "paper"
 

@@ -18,15 +18,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
-from .._atomic import (
+from .._support.atomic import (
     ABANDONED,
     atomic_file,
     atomic_texts,
     sweep_unfinished,
     sync_folder,
 )
-from .._json_text import check_json_size
-from .._paths import fail, open_regular
+from .._support.json_text import check_json_size
+from .._support.paths import fail, open_regular
 
 RECORDS, PLAN, ARTIFACTS, CLAIMS = "records.jsonl", "plan.json", "artifacts", "claims"
 DATA, _LOCK = "data", ".lock"

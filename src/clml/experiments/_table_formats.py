@@ -11,7 +11,7 @@ import io
 import re
 from collections.abc import Callable, Iterable
 
-from .._csv_cells import write_cells
+from .._support.csv_cells import write_cells
 from ._table import Cell, Table, Value
 
 _LATEX = {

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from .._atomic import atomic_texts
-from .._paths import PathLike
+from .._support.atomic import atomic_texts
+from .._support.paths import PathLike
 from ._ablation_table import ablation_table
 from ._beside import (
     common_part,
@@ -21,17 +21,6 @@ from ._beside import (
     slip_notes,
 )
 from ._dataset_table import dataset_table
-from ._measures import (
-    LARGER_IS_BETTER,
-    MAIN_LOSSES,
-    AnyResults,
-    collect,
-    geometric_mean_of,
-    mean_and_spread,
-    measure_table,
-    ranked_table,
-    whole_cells,
-)
 from ._paper import PAPER_RESULTS, PaperResults
 from ._ranks import FloatArray, mean_ranks
 from ._run_tables import cost_table, failed_table
@@ -44,6 +33,17 @@ from ._significance_tables import (
 )
 from ._table import PRINTED_NOTE, SPREAD_NOTE, Cell, Table, marked_best
 from ._table_formats import FORMATS, to_markdown
+from .measures import (
+    LARGER_IS_BETTER,
+    MAIN_LOSSES,
+    AnyResults,
+    collect,
+    geometric_mean_of,
+    mean_and_spread,
+    measure_table,
+    ranked_table,
+    whole_cells,
+)
 
 TITLES = {
     "hamming": "Hamming loss",

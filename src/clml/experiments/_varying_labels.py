@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._indicator import check_indicator
-from .._transaction import all_or_nothing
+from .._support.indicator import check_indicator
+from .._support.transaction import all_or_nothing
 
 
 class VaryingLabels(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):

@@ -8,7 +8,7 @@ import moocore
 import numpy as np
 import numpy.typing as npt
 
-from .._compiled import compiled
+from .._support.compiled import compiled
 from ._dominance import maximal
 from ._inputs import (
     BoolArray,

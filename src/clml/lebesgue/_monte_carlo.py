@@ -4,7 +4,7 @@ from functools import cached_property
 
 import numpy as np
 
-from .._compiled import compiled
+from .._support.compiled import compiled
 from ._inputs import (
     FloatArray,
     IntArray,

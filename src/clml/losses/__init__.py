@@ -1,12 +1,5 @@
 """Multi-label losses: what each one is, and how it is computed for a population."""
 
-from ._credit import (
-    StatisticWeights,
-    output_credit,
-    statistic_weights,
-    supports_credit,
-    weights_of_each,
-)
 from ._loss import AbsentLoss, CallableLoss, Loss, MatrixLoss
 from ._loss_set import LossSet, Statistics, Totals
 from ._registry import (
@@ -18,9 +11,16 @@ from ._registry import (
     saved_loss,
 )
 from ._smoothed import smoothed_gradient
-from ._statistics import STATISTICS, Statistic
 from ._targets import RowTargets
 from ._values import loss_values
+from .credit import (
+    StatisticWeights,
+    output_credit,
+    statistic_weights,
+    supports_credit,
+    weights_of_each,
+)
+from .statistics import STATISTICS, Statistic
 
 __all__ = [
     "STATISTICS",

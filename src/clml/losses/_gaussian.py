@@ -19,7 +19,7 @@ from typing import Any
 from llvmlite import ir
 from numba.core import cgutils, types
 
-from .._simd import _INT, LANES, Value, _in_llvm, _Vectors
+from .._support.simd import _INT, LANES, Value, _in_llvm, _Vectors
 
 # Where the distribution ends.
 _END = 5.5

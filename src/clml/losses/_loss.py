@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ._statistics import STATISTICS, Statistic
+from .statistics import STATISTICS, Statistic
 
 Sums = Mapping[str, NDArray[np.float64]]
 Role = Literal["objective", "tracked", "evaluation"]

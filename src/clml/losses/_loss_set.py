@@ -8,16 +8,16 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from .._simd import LANES
-from . import _kernels as kernels
+from .._support.simd import LANES
+from . import kernels as kernels
 from ._loss import Loss, MatrixLoss
-from ._statistics import (
+from ._targets import RowTargets
+from .statistics import (
     LABEL_STATISTICS,
     SCALAR_STATISTICS,
     Statistic,
     built_in_statistic,
 )
-from ._targets import RowTargets
 
 _COLUMN = {s.name: i for i, s in enumerate(SCALAR_STATISTICS)}
 _LABEL_COLUMN = {s.name: i for i, s in enumerate(LABEL_STATISTICS)}

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Any, TypeVar
 
-from . import _definitions as built_in
+from . import definitions as built_in
 from ._loss import AbsentLoss, CallableLoss, Loss
 
 _T = TypeVar("_T", bound=type[Loss] | Loss)

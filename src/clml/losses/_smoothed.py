@@ -48,11 +48,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ._cells import accumulate_cells
-from ._credit import StatisticWeights, _check_supported
 from ._loss_set import LossSet, Totals
-from ._smooth_kernels import add_smoothed_rows
 from ._targets import RowTargets
+from .cells import accumulate_cells
+from .credit import StatisticWeights, _check_supported
+from .smooth_kernels import add_smoothed_rows
 
 # Beyond, densities or their sums would leave float32.
 _LEAST, _MOST = 1e-30, 1e30

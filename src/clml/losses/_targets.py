@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._indicator import check_indicator
+from .._support.indicator import check_indicator
 
 
 # Messages and logs show objects by their repr, and must not show rows.

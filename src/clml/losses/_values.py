@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._names import column_names, in_order
+from .._support.names import column_names, in_order
 from ._loss_set import LossSet
 from ._registry import get_losses
 from ._targets import RowTargets

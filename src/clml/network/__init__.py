@@ -7,9 +7,9 @@ from ._moments import Moments
 from ._paper import PAPER_WIDTH, PaperNetwork
 from ._predict import Predictor, predictor_of
 from ._protocol import NetworkLayout
-from ._range import check_sparse_range, describe_contrast, scaled_features
 from ._scaling import Scaling
-from ._wide import WideLayout, WideNetwork, WidePass
+from .range import check_sparse_range, describe_contrast, scaled_features
+from .wide import WideLayout, WideNetwork, WidePass
 
 __all__ = [
     "PAPER_WIDTH",

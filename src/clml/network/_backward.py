@@ -15,9 +15,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ._kernels import TINY
 from ._layout import Layout
 from ._scaling import Scaling
+from .kernels import TINY
 
 
 @dataclass(frozen=True, eq=False)

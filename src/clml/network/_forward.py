@@ -10,10 +10,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ._kernels import activate, sparse_product
 from ._layout import Layout
-from ._range import check_sparse_range, scaled_features
 from ._scaling import Scaling
+from .kernels import activate, sparse_product
+from .range import check_sparse_range, scaled_features
 
 
 @dataclass(frozen=True, eq=False)

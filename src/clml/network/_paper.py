@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._value import Value
+from .._support.value import Value
 from ._layout import Layout
 
 #: Its width in the paper.

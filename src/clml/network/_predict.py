@@ -10,14 +10,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .._compiled import compiled
-from .._memory import Portion
-from .._simd import LANES, ROWS, address, multiply_sparse
+from .._support.compiled import compiled
+from .._support.memory import Portion
+from .._support.simd import LANES, ROWS, address, multiply_sparse
 from ._forward import Rows, Weights, block_logits
-from ._lanes import LaneWeights, logits_of_rows, room_for_rows
 from ._layout import Layout
-from ._range import check_sparse_range, scaled_features
 from ._scaling import Scaling
+from .lanes import LaneWeights, logits_of_rows, room_for_rows
+from .range import check_sparse_range, scaled_features
 
 # Networks side by side in double precision: what is predicted should not depend on
 # which rows were asked for together.

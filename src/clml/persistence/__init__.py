@@ -1,5 +1,5 @@
 """Models as files, without pickle."""
 
-from ._models import load, save
+from .models import load, save
 
 __all__ = ["load", "save"]

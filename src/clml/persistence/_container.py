@@ -22,8 +22,8 @@ from typing import IO, Any
 
 from numpy.typing import NDArray
 
-from .._atomic import atomic_file
-from .._json_text import check_json_size
+from .._support.atomic import atomic_file
+from .._support.json_text import check_json_size
 from ._npy import read_array, write_array
 
 _STATE = "state.json"

@@ -11,14 +11,14 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
-from .._csr_format import check_csr_parts
-from .._multilabel import LabelClasses
+from .._base.multilabel import LabelClasses
+from .._support.csr_format import check_csr_parts
 from ..losses import AbsentLoss
 from ._encode import DEEPEST
 from ._npy import is_number, plain_dtype
 from ._objects import build_dataclass, build_estimator, build_value
 from ._random import random_state_from
-from ._skops import check_ways, read_foreign
+from .skops import check_ways, read_foreign
 
 _FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 _LARGEST_LENGTH = 2**63 - 1

@@ -14,13 +14,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
-from .._multilabel import LabelClasses
+from .._base.multilabel import LabelClasses
 from ..losses import AbsentLoss
 from ._npy import is_number, is_plain
 from ._objects import dataclass_parts, estimator_parts
 from ._random import random_state_values
 from ._registry import DATACLASSES, ESTIMATORS, VALUES, is_registered
-from ._skops import dump_foreign, is_foreign
+from .skops import dump_foreign, is_foreign
 
 #: Values within values; a file that goes deeper is not one of ours.
 DEEPEST = 50

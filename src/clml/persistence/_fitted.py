@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from sklearn.naive_bayes import GaussianNB
 
-from .._multilabel import LabelClasses
+from .._base.multilabel import LabelClasses
 from ._checks import (
     check_array,
     check_finite,

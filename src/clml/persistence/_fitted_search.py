@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
-from .._ensemble import Ensemble
-from .._front import ParetoFront
-from .._leaderboard import Leaderboard
-from .._row_rules import fits_labels
+from .._learners.leaderboard import Leaderboard
+from .._maps.front import ParetoFront
+from .._maps.row_rules import fits_labels
+from .._training.ensemble import Ensemble
 from ..encoding import FittedEncoding, FittedKernel
 from ..network import Layout, Scaling, WideLayout, WideNetwork
 from ._checks import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from .._machine import PLACES
-from .._multilabel import MultiLabelMixin
+from .._base.multilabel import MultiLabelMixin
+from .._support.machine import PLACES
 from ..losses import saved_loss
 from ._fitted import check_fitted
 from ._registry import DATACLASSES, ESTIMATORS, VALUES, find_class

@@ -22,7 +22,7 @@ from sklearn.preprocessing import (
 )
 from sklearn.utils import get_tags
 
-from .._scale_columns import ScaleNonIndicators
+from .._learners.scale_columns import ScaleNonIndicators
 from ._onnx_kernels import add_nystroem
 from ._onnx_parts import NotExportableError, PartsGraph
 from ._onnx_sklearn import add_transformer, is_known_transformer

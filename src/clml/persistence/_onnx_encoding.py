@@ -19,8 +19,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..encoding import FittedEncoding, FittedKernel
-from ..encoding._kernels import LARGEST, Tables
-from ..encoding._kinds import Code
+from ..encoding.kernels import LARGEST, Tables
+from ..encoding.kinds import Code
 from ._onnx_model import Graph
 
 _STANDARD = (Code.STANDARD, Code.STANDARD_AND_RAMPS)

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..network import Layout, Scaling
-from ..network._kernels import TINY
-from ..network._range import LARGEST
+from ..network.kernels import TINY
+from ..network.range import LARGEST
 from ._onnx_model import DTYPES, Graph, finished_model, networks_text
 from ._onnx_rules import rule_logits
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import logit
 from sklearn.multiclass import OneVsRestClassifier
 
-from .._scores import LEAST_PROBABILITY, that_decides
+from .._learners.scores import LEAST_PROBABILITY, that_decides
 from ._onnx_linear import add_linear, is_linear, weights_of
 from ._onnx_parts import PartsGraph
 

@@ -24,8 +24,7 @@ from sklearn.svm import SVC, NuSVC
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 from sklearn.utils.validation import check_is_fitted
 
-from .._scores import LEAST_PROBABILITY, has_decisions
-from ._onnx import check_classifier
+from .._learners.scores import LEAST_PROBABILITY, has_decisions
 from ._onnx_averages import bagging_of, calibrated_of
 from ._onnx_columns import steps_of
 from ._onnx_forest import (
@@ -42,6 +41,7 @@ from ._onnx_networks import add_clml, add_perceptron, add_relevance_network
 from ._onnx_parts import NotExportableError, PartsGraph
 from ._onnx_sklearn import add_classifier_scores, is_known_classifier
 from ._registry import ESTIMATORS, is_registered
+from .onnx import check_classifier
 
 _TREES = (
     DecisionTreeClassifier,
@@ -64,7 +64,7 @@ _MAPPED = ("LebesgueStackingClassifier", "LebesgueTunedClassifier")
 def logits_of(learner: Any, n_labels: int) -> Adder:
     """Return what adds the logits (N, K) of a learner to float64 rows (N, D).
 
-    They are those of ``clml._scores.label_logits``.
+    They are those of ``clml._learners.scores.label_logits``.
 
     Raises
     ------

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._score_map import split_maps
+from .._maps.score_map import split_maps
 from ._onnx_labels import Adder
 from ._onnx_parts import NotExportableError, PartsGraph
 from ._onnx_rules import add_rule

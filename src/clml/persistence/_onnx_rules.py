@@ -1,4 +1,4 @@
-"""The nodes of a rule that decides whole rows, see ``clml._row_rules``.
+"""The nodes of a rule that decides whole rows, see ``clml._maps.row_rules``.
 
 Logits that are different by less than the precision tells may be equal once a row is
 shifted; signs are what the rule says in any case.
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .._row_rules import (
+from .._maps.row_rules import (
     AT_LEAST_ONE,
     BEST_PREFIX,
     LEAST_ABOVE,

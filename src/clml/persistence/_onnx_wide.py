@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._ensemble import Ensemble
+from .._training.ensemble import Ensemble
 from ..encoding import FittedEncoding, FittedKernel
 from ..network import WideLayout
 from ._onnx_encoding import EncodingNodes

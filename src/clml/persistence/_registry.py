@@ -29,31 +29,31 @@ DATACLASSES: Mapping[str, str] = {
     "C2AENetwork": "clml.baselines._c2ae",
     "CLIFNetwork": "clml.baselines._clif",
     "DELANetwork": "clml.baselines._dela",
-    "Ensemble": "clml._ensemble",
+    "Ensemble": "clml._training.ensemble",
     "FittedEncoding": "clml.encoding._fitted",
     "FittedKernel": "clml.encoding._landmark_kernel",
     "Layout": "clml.network._layout",
-    "Leaderboard": "clml._leaderboard",
+    "Leaderboard": "clml._learners.leaderboard",
     "MLPNetwork": "clml.baselines._mlp",
     "MPVAENetwork": "clml.baselines._mpvae_network",
-    "ParetoFront": "clml._front",
+    "ParetoFront": "clml._maps.front",
     "Scaling": "clml.network._scaling",
-    "WideLayout": "clml.network._wide",
+    "WideLayout": "clml.network.wide",
 }
 
 #: Descriptions that parameters hold.
 VALUES: Mapping[str, str] = {
-    "Ascent": "clml._searches",
+    "Ascent": "clml._training.searches",
     "Bins": "clml.encoding._bins",
-    "CMA": "clml._searches",
+    "CMA": "clml._training.searches",
     "GaussianKernel": "clml.encoding._landmark_kernel",
     "LaplaceKernel": "clml.encoding._landmark_kernel",
     "PaperNetwork": "clml.network._paper",
     "Quantiles": "clml.encoding._quantiles",
-    "RankGradient": "clml._searches",
+    "RankGradient": "clml._training.searches",
     "Robust": "clml.encoding._robust",
     "Standardized": "clml.encoding._standardized",
-    "WideNetwork": "clml.network._wide",
+    "WideNetwork": "clml.network.wide",
 }
 
 

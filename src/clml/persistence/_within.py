@@ -21,9 +21,9 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Options, make_constraint
 
-from .._csr_format import check_csr_parts
-from .._machine import PLACES, names_place
-from .._multilabel import MultiLabelMixin
+from .._base.multilabel import MultiLabelMixin
+from .._support.csr_format import check_csr_parts
+from .._support.machine import PLACES, names_place
 from ._checks import check_finite, check_positive
 from ._fitted import check_fitted
 from ._random import check_position

@@ -23,7 +23,7 @@ from ._style import (
 )
 
 if TYPE_CHECKING:
-    from ..experiments._results import Results
+    from ..experiments.results import Results
 
 _LOSSES = ("hamming", "lrap", "micro_f1")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .._paths import PathLike
+from .._support.paths import PathLike
 from ._ablation import AblationDisplay, dimension_methods
 from ._calibration import CalibrationCurvesDisplay
 from ._consistency import ConsistencyDisplay
@@ -23,7 +23,7 @@ from ._trajectory import TrajectoryDisplay
 from ._volume import ContributionsDisplay, MeasureDisplay
 
 if TYPE_CHECKING:
-    from ..experiments._results import Results
+    from ..experiments.results import Results
 
 #: What methods are ranked by.
 MEASURES = ("hamming", "lrap", "micro_f1", "contribution", "geometric_mean")
@@ -149,7 +149,7 @@ def _tasks(results: Results, ours: str) -> Iterator[Task]:
 
 def _ranks(results: Any, measure: str, control: str) -> CriticalDifferenceDisplay:
     """Rank methods by a measure, on the datasets that every method has."""
-    from ..experiments._measures import ranked_table
+    from ..experiments.measures import ranked_table
 
     table = ranked_table(results, measure)
     complete = table[np.isfinite(table).all(axis=1)]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._names import column_names, in_order, label_names_of
+from .._support.names import column_names, in_order, label_names_of
 from ._probabilities import (
     check_bins,
     check_probabilities,

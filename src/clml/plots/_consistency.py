@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._paths import PathLike
+from .._support.paths import PathLike
 from ._style import (
     COLOURS,
     GREY,
@@ -80,7 +80,7 @@ class ConsistencyDisplay:
         path : str or path
             As :func:`clml.experiments.consistency_study` writes it.
         """
-        from ..experiments._consistency import read_consistency
+        from ..experiments.consistency import read_consistency
 
         return cls(read_consistency(path))
 

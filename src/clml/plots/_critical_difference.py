@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._names import in_order
+from .._support.names import in_order
 from ._style import (
     COLOURS,
     Floats,
@@ -19,7 +19,7 @@ from ._style import (
 )
 
 if TYPE_CHECKING:
-    from ..experiments._results import Results
+    from ..experiments.results import Results
 
 # Heights below the axis of ranks, in lines of text.
 _FIRST_BAR, _BAR_STEP = 0.7, 0.5

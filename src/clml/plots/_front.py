@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._names import in_order
+from .._support.names import in_order
 from ._style import (
     COLOURS,
     GREY,

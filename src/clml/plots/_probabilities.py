@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from .._names import in_order, label_names_of
+from .._support.names import in_order, label_names_of
 from ._style import (
     COLOURS,
     Floats,

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._atomic import atomic_file, check_place
-from .._paths import PathLike
+from .._support.atomic import atomic_file, check_place
+from .._support.paths import PathLike
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

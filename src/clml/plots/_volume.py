@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._names import in_order
+from .._support.names import in_order
 from ..lebesgue import lebesgue_contributions, lebesgue_measure
 from ._style import (
     COLOUR_MAP,
@@ -26,7 +26,7 @@ from ._style import (
 )
 
 if TYPE_CHECKING:
-    from ..experiments._results import Results
+    from ..experiments.results import Results
 
 _LOSSES = ("hamming", "lrap", "micro_f1")
 #: What `covering` says of a cell that no member covers, or more than one.

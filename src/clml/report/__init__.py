@@ -1,8 +1,8 @@
 """One self-contained HTML page from results or from a fitted estimator."""
 
-from ._data import experiment_data, write_report
 from ._estimator import estimator_data, report_of
-from ._page import build_page
+from .data import experiment_data, write_report
+from .page import build_page
 
 __all__ = [
     "build_page",

@@ -29,7 +29,7 @@ def _cost(record: dict[str, Any], name: str) -> float | None:
 
 def costs_group(results: Any) -> dict[str, Any] | None:
     """Return the section of times and memory; None if no record has any."""
-    from ..experiments._measures import collect, mean_and_spread
+    from ..experiments.measures import collect, mean_and_spread
 
     tables = []
     for name, title, digits in _COSTS:

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._names import column_names
-from .._paths import PathLike
+from .._support.names import column_names
+from .._support.paths import PathLike
 from ..losses import get_losses, loss_values
-from ._page import build_page, write_page
 from ._runs import front_of, trajectory_of
 from ._sections import group, loss_title, number_cell, table, text_cell
+from .page import build_page, write_page
 
 _LONGEST_SETTING = 120
 

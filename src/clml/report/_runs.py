@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._front import ParetoFront, _log_geometric_mean
+from .._maps.front import ParetoFront, _log_geometric_mean
 from ._sections import loss_title
 
 Floats = NDArray[np.float64]

@@ -1,0 +1,1 @@
+"""Training and predicting on partitions of rows, and on clusters."""

@@ -1,0 +1,1 @@
+"""Other people's estimators: their scores, on folds and on all rows."""

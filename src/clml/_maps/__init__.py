@@ -1,0 +1,1 @@
+"""Maps of given scores: how they are learnt, judged and calibrated."""

@@ -1,0 +1,1 @@
+"""Python, NumPy, Numba, files and threads: what knows nothing of learning."""

@@ -1,0 +1,1 @@
+"""How the weights of networks are found, from rows to members."""
