@@ -60,6 +60,11 @@ def _continue_strategy(path: Path) -> None:
 # --- checkpoints -----------------------------------------------------------------
 
 
+def _named(search: Any) -> bytes:
+    """Return what tells a search from others in the identity of a checkpoint."""
+    return f"{type(search).__module__}:{type(search).__name__}".encode()
+
+
 def _runs() -> dict[bytes, Any]:
     """Return estimators that keep checkpoints, by words that only theirs have."""
     from clml import (
@@ -80,7 +85,7 @@ def _runs() -> dict[bytes, Any]:
         {"search": RankGradient(4), "n_members": 2},
     ]
     runs: dict[bytes, Any] = {
-        f"clml._training.searches:{type(options['search']).__name__}".encode(): CLMLClassifier(
+        _named(options["search"]): CLMLClassifier(
             network=PaperNetwork(2), **small, **options
         )
         for options in networks

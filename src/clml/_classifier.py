@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -780,9 +779,8 @@ class CLMLClassifier(LebesgueEstimator):
         n_members = self._n_members(built.rows.train)
         with keeper.reading():
             run = built.members(n_members, continued, keeper.saved.get("run"))
-        settings = replace(
-            built.output_settings, budget=self._map_budget(run, built.losses, keeper)
-        )
+        budget = self._map_budget(run, built.losses, keeper)
+        settings = OutputSettings.of(built, budget)
         interrupt = self._run_members(run, built, settings, given, keeper)
         return (run.members.state(), run.progress.to_continue()), interrupt
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from .._training.jury import Together
 from .._training.members import MemberRun
+from .._training.network_fit import NetworkFit
 from .._training.own_losses import FULL, MapBudget
 from .._training.search import history_arrays
 from ..lebesgue import Ties
@@ -46,6 +47,20 @@ class OutputSettings:
     seed: tuple[int, ...]
     budget: MapBudget = FULL
     ascends: bool = True
+
+    @classmethod
+    def of(cls, fit: NetworkFit, budget: MapBudget) -> OutputSettings:
+        """Return those of a fit."""
+        return cls(
+            losses=fit.settings.losses,
+            # Nothing is ranked in an ascent but these outputs.
+            ties=getattr(fit.method, "ties", "depth"),
+            max_front=int(fit.settings.max_front),
+            shrinkage=fit.settings.shrinkage,
+            seed=(*fit.seed, 4),
+            budget=budget,
+            ascends=fit.ascends,
+        )
 
 
 # Scores of the rows that judge: with fewer, threads wait for each other's Python.

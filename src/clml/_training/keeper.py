@@ -6,10 +6,24 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
-from ..persistence.checkpoint import Checkpoint
 from .run_state import damaged, entry, read_float
+
+
+class States(Protocol):
+    """Where states are kept: :class:`clml.persistence.checkpoint.Checkpoint`."""
+
+    @property
+    def folder(self) -> Path:
+        """Where it is."""
+
+    def newest(self) -> Any:
+        """Return the newest state, None if there is none."""
+
+    def offer(self, state: Callable[[], Any], now: bool = False) -> None:
+        """Write a state if it is time to, or now."""
 
 
 class Clock:
@@ -61,7 +75,7 @@ class Keeper:
 
     Parameters
     ----------
-    checkpoint : Checkpoint or None
+    checkpoint : States or None
 
     Attributes
     ----------
@@ -71,7 +85,7 @@ class Keeper:
         That of a fit whose time is counted before its first epoch, too.
     """
 
-    def __init__(self, checkpoint: Checkpoint | None = None):
+    def __init__(self, checkpoint: States | None = None):
         self._checkpoint = checkpoint
         self._folder = None if checkpoint is None else checkpoint.folder
         self.saved: dict[str, Any] = {}

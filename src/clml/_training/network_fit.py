@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._base.rows import FitRows, Part
-from .._maps.member_fit import OutputSettings
 from ..engine import Engine, NumpyEngine, TorchEngine
 from ..losses import Loss, LossSet, RowTargets, supports_credit
 from ..network import Layout, PaperNetwork, Scaling, WideLayout
@@ -98,7 +97,7 @@ class NetworkFit:
         return self.layout
 
     @property
-    def _ascends(self) -> bool:
+    def ascends(self) -> bool:
         return isinstance(self.method, Ascent)
 
     @property
@@ -120,19 +119,6 @@ class NetworkFit:
             wide=wide,
             dropout=0.0 if self.network is None else self.network.dropout,
             soft=self.rows.train.soft is not None,
-        )
-
-    @property
-    def output_settings(self) -> OutputSettings:
-        """How the front of members' outputs is searched for."""
-        return OutputSettings(
-            losses=self.settings.losses,
-            # Nothing is ranked in an ascent but these outputs.
-            ties=getattr(self.method, "ties", "depth"),
-            max_front=int(self.settings.max_front),
-            shrinkage=self.settings.shrinkage,
-            seed=(*self.seed, 4),
-            ascends=self._ascends,
         )
 
     @property
@@ -229,12 +215,12 @@ class NetworkFit:
             judge = all_targets.take(np.flatnonzero(jury.judged))
         n_labels = all_targets.n_labels
         trained_on = self.losses
-        if self._ascends:
+        if self.ascends:
             trained_on = training_losses(self.losses)
         loss_set = LossSet(trained_on, n_labels)
         if state is not None:
             sizes = [rows.layout.size for rows in train]
-            trained = read_members(state, sizes, loss_set, self._ascends)
+            trained = read_members(state, sizes, loss_set, self.ascends)
             progress = read_member_progress(
                 state,
                 len(self.losses),
@@ -250,7 +236,7 @@ class NetworkFit:
             for out in jury.held_out
         ]
         members: AscendingMembers | EvolvedMembers
-        if self._ascends:
+        if self.ascends:
             began = 0 if state is not None else None
             members = self._ascending(train, targets, loss_set, trained, began, device)
         else:

@@ -153,7 +153,8 @@ class MethodSpec:
     settings : dict
         Arguments of the class. A table with the entry ``class`` (and perhaps
         ``settings``) stands for an estimator inside the estimator, one with the entry
-        ``kind`` for a search, a network or an encoding, see `clml._training.written_values`.
+        ``kind`` for a search, a network or an encoding, see
+        `clml._training.written_values`.
         ``search__sigma0`` is one parameter of such a value.
     one_vs_rest : bool
         Whether one such estimator is fitted for each label.

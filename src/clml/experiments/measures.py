@@ -27,20 +27,34 @@ class ResultsLike(Protocol):
     """
 
     @property
-    def plan(self) -> Any: ...
-    @property
-    def records(self) -> Any: ...
-    @property
-    def datasets(self) -> Any: ...
-    @property
-    def methods(self) -> Any: ...
-    @property
-    def losses(self) -> Any: ...
-    @property
-    def failed(self) -> Any: ...
+    def plan(self) -> Any:
+        """The plan that they are of."""
 
-    def table(self, loss: str, part: str = ...) -> FloatArray: ...
-    def spread(self, loss: str, part: str = ...) -> FloatArray: ...
+    @property
+    def records(self) -> Any:
+        """One of each job."""
+
+    @property
+    def datasets(self) -> Any:
+        """Their names."""
+
+    @property
+    def methods(self) -> Any:
+        """Those to compare."""
+
+    @property
+    def losses(self) -> Any:
+        """Their names."""
+
+    @property
+    def failed(self) -> Any:
+        """Jobs that failed."""
+
+    def table(self, loss: str, part: str = ...) -> FloatArray:
+        """Return means (datasets, methods)."""
+
+    def spread(self, loss: str, part: str = ...) -> FloatArray:
+        """Return standard deviations."""
 
 
 AnyResults = ResultsLike | PaperResults
