@@ -6,23 +6,16 @@ import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import joblib
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
+from ._base.partitions import in_partitions
 from ._base.rows import FitRows, Part, drop_weightless
 from ._base.twins import warn_of_twins
-from ._distributed.cluster_members import ClusterEpochs
-from ._distributed.partitioned_fit import (
-    Sources,
-    cut_rows,
-    fit_in_partitions,
-    in_partitions,
-    read_sources,
-)
 from ._learners.bare_models import are_bare
 from ._lebesgue_estimator import LebesgueEstimator, choose_model
 from ._maps.member_fit import (
@@ -82,6 +75,10 @@ from .encoding import Encoding
 from .engine import single_threaded_blas
 from .losses import Loss, get_losses, supports_credit
 from .network import PaperNetwork, Scaling, describe_contrast, predictor_of
+
+if TYPE_CHECKING:
+    # What is on partitions is imported when it is asked for.
+    from ._distributed.partitioned_fit import Sources
 
 # Fitted attributes that only members have.
 _OF_MEMBERS = (
@@ -487,6 +484,8 @@ class CLMLClassifier(LebesgueEstimator):
                     f"network={self.network!r}."
                 )
             refuse_idle_settings(self, network, False, True, judges_given)
+            from ._distributed.partitioned_fit import read_sources
+
             sources = read_sources(X, y, sample_weight, X_val, y_val)
             return self._fit_sources(sources, (X, y, sample_weight))
         encodings = self._check_network()
@@ -600,6 +599,8 @@ class CLMLClassifier(LebesgueEstimator):
             return
         trains = self._ascends()
         refuse_unpicklable(with_gradient(losses) if trains else losses, "losses")
+        from ._distributed.cluster_members import ClusterEpochs
+
         with open_client(self.client) as client:
             yield ClusterEpochs(client)
 
@@ -680,6 +681,8 @@ class CLMLClassifier(LebesgueEstimator):
         self, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any
     ) -> Sources:
         """Cut rows in memory into partitions."""
+        from ._distributed.partitioned_fit import cut_rows
+
         names = column_names(y)
         X, y = self._check_X_y(X, y, reset=True)
         X, y, weight = drop_weightless(X, y, sample_weight)
@@ -692,6 +695,8 @@ class CLMLClassifier(LebesgueEstimator):
 
     def _fit_sources(self, sources: Sources, given: tuple[Any, Any, Any]) -> Self:
         """Fit rows in partitions."""
+        from ._distributed.partitioned_fit import fit_in_partitions
+
         for name in (*_OF_MEMBERS, "_search"):
             self.__dict__.pop(name, None)
         interrupt = fit_in_partitions(self, sources, given)

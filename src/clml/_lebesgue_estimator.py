@@ -35,7 +35,6 @@ from ._training.keeper import Keeper, Stopping
 from ._training.run_state import damaged, search_state
 from ._training.search import Search, history_arrays
 from .losses import AbsentLoss, Loss, get_losses, list_losses, own_loss
-from .persistence.checkpoint import Checkpoint
 
 # Parameters that a run may change when it goes on: its results do not depend on them.
 _FREE_OF_RUN = (
@@ -249,6 +248,8 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
                 "checkpoint keeps a run from its first epoch on, and warm_start=True "
                 "goes on with one in memory: use one of the two."
             )
+        from .persistence.checkpoint import Checkpoint
+
         given = {name: value for name, value in data.items() if value is not None}
         describer = Describer()
         identity = {

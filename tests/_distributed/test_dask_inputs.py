@@ -6,7 +6,8 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy import sparse
 
-from clml._distributed.dask_inputs import delayed_partitions, is_dask
+from clml._base.partitions import is_dask
+from clml._distributed.dask_inputs import delayed_partitions
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -56,7 +57,7 @@ def test_what_is_dask():
 def test_asking_does_not_import_dask():
     code = """
 import sys
-from clml._distributed.dask_inputs import is_dask
+from clml._base.partitions import is_dask
 assert not is_dask([1]) and not is_dask(object())
 assert not {name.partition(".")[0] for name in sys.modules} & {"dask", "distributed"}
 """

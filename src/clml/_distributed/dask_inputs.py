@@ -7,22 +7,16 @@ each other, so that what is persisted stays where it lies.
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .._base.partitions import dask_kind, is_delayed
 from .._support.names import column_names, match_names, shown
 from ..datasets.columns import check_names
 from ..datasets.plain_rows import Rows, check_frame_numbers, plain_rows
 
 # Where the classes of collections are; a value can be of one only if it is imported.
-_CLASSES = {
-    "array": ("dask.array", "Array"),
-    "frame": ("dask.dataframe", "DataFrame"),
-    "series": ("dask.dataframe", "Series"),
-    "delayed": ("dask.delayed", "Delayed"),
-}
 _SPOKEN = {
     "array": "dask array",
     "frame": "dask DataFrame",
@@ -51,19 +45,6 @@ class DelayedPartitions:
         return len(self.delayed)
 
 
-def is_dask(value: Any) -> bool:
-    """Whether a value is a dask array, frame, series, Delayed, or a list of Delayed.
-
-    Examples
-    --------
-    >>> import dask.array as da
-    >>> from clml._distributed.dask_inputs import is_dask
-    >>> is_dask(da.ones((4, 2))), is_dask([[1.0, 2.0]])
-    (True, False)
-    """
-    return _kind(value) is not None
-
-
 def delayed_partitions(X: Any, y: Any, sample_weight: Any = None) -> DelayedPartitions:
     """Return the partitions of dask collections.
 
@@ -88,7 +69,7 @@ def delayed_partitions(X: Any, y: Any, sample_weight: Any = None) -> DelayedPart
     >>> rows.delayed[1].compute(scheduler="synchronous")
     (array([[1., 1.]]), array([[1]], dtype=uint8), None)
     """
-    kind = _kind(X)
+    kind = dask_kind(X)
     if kind == "array":
         return _of_arrays(X, y, sample_weight)
     if kind == "frame":
@@ -101,26 +82,14 @@ def delayed_partitions(X: Any, y: Any, sample_weight: Any = None) -> DelayedPart
     )
 
 
-def _kind(value: Any) -> str | None:
-    if isinstance(value, (list, tuple)):
-        return "delayed" if value and _is_a(value[0], "delayed") else None
-    return next((kind for kind in _CLASSES if _is_a(value, kind)), None)
-
-
-def _is_a(value: Any, kind: str) -> bool:
-    module, name = _CLASSES[kind]
-    found = getattr(sys.modules.get(module), name, None)
-    return found is not None and isinstance(value, found)
-
-
 def _spoken(value: Any) -> str:
-    return _SPOKEN.get(_kind(value) or "", type(value).__name__)
+    return _SPOKEN.get(dask_kind(value) or "", type(value).__name__)
 
 
 def _check_kind(value: Any, argument: str, kind: str, partner: str, more: str) -> None:
     if value is None:
         raise ValueError(f"{argument} must be {more} for a {partner} X, got None.")
-    if _kind(value) != kind:
+    if dask_kind(value) != kind:
         raise TypeError(
             f"{argument} must be {more} for a {partner} X, got {_spoken(value)}."
         )
@@ -275,9 +244,9 @@ def _label_columns(X: Any, y: Any) -> list[Any]:
     """Return the columns of X that are labels; none where y is a frame of its own."""
     if isinstance(y, str):
         y = [y]
-    elif _kind(y) is None and getattr(y, "ndim", 0) == 1:  # an index, or an array
+    elif dask_kind(y) is None and getattr(y, "ndim", 0) == 1:  # an index, or an array
         y = y.tolist()
-    if _kind(y) is None and isinstance(y, (list, tuple)):
+    if dask_kind(y) is None and isinstance(y, (list, tuple)):
         missing = [name for name in y if name not in list(X.columns)]
         if missing or not y:
             raise ValueError(
@@ -288,7 +257,7 @@ def _label_columns(X: Any, y: Any) -> list[Any]:
         if len(set(y)) < len(y):
             raise ValueError(f"y must name each column once, got {list(y)!r}.")
         return list(y)
-    if _kind(y) == "series":
+    if dask_kind(y) == "series":
         raise ValueError(
             "y must be a dask DataFrame of labels or a list of columns of X, got a "
             "dask Series, which has one axis."
@@ -303,7 +272,7 @@ def _weight_column(X: Any, sample_weight: Any) -> Any:
     """Return the column of X that holds weights, None if there is none."""
     if sample_weight is None:
         return None
-    if _kind(sample_weight) is None and isinstance(sample_weight, (str, int)):
+    if dask_kind(sample_weight) is None and isinstance(sample_weight, (str, int)):
         if sample_weight not in list(X.columns):
             raise ValueError(
                 f"sample_weight={sample_weight!r} is no column of X; the columns are "
@@ -366,7 +335,7 @@ def _of_delayed(X: Any, y: Any, sample_weight: Any) -> DelayedPartitions:
 
 def _list_of_delayed(value: Any, argument: str) -> list[Any]:
     parts = list(value) if isinstance(value, (list, tuple)) else [value]
-    wrong = [part for part in parts if not _is_a(part, "delayed")]
+    wrong = [part for part in parts if not is_delayed(part)]
     if wrong:
         raise TypeError(
             f"{argument} must be a list of Delayed as X is, got "

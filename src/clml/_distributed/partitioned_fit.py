@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from .._base.partitions import is_dask
 from .._base.rows import FitRows
 from .._support.cluster import current_client, open_client, told_if_closed
 from .._support.memory import told_once
@@ -35,7 +36,7 @@ from ..engine.tree_sum import Node, add_along_tree
 from ..losses import Loss
 from ..network import PaperNetwork, Scaling, describe_contrast
 from .courier import Courier
-from .dask_inputs import delayed_partitions, is_dask
+from .dask_inputs import delayed_partitions
 from .partition_rows import (
     TRAIN,
     VALIDATION,
@@ -86,11 +87,6 @@ class Sources:
     def delayed(self) -> bool:
         """Whether they are dask's."""
         return hasattr(self.sources[0], "__dask_graph__")
-
-
-def in_partitions(*arguments: Any) -> bool:
-    """Tell whether any of the arguments of a fit are in partitions."""
-    return any(isinstance(one, RowPartitions) or is_dask(one) for one in arguments)
 
 
 def read_sources(X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any) -> Sources:
