@@ -30,7 +30,7 @@ from default_learner import SPLITS, values
 from scipy.stats import wilcoxon
 
 from clml import Ascent, CLMLClassifier
-from clml._training.recipe import Recipe
+from clml._training.recipe import TrainingSettings
 from clml.datasets import iterative_train_test_split, load_dataset
 from clml.losses import loss_values
 
@@ -67,7 +67,7 @@ same rows; for the measure these are the default's. Empty cells were not run. Ma
 def only_cross_entropy(ascent: Any) -> Any:
     """Return the plan of an ascent that is all start: on cross-entropy."""
 
-    def plan(self: Recipe, n_rows: int) -> Any:
+    def plan(self: TrainingSettings, n_rows: int) -> Any:
         found = ascent(self, n_rows)
         return replace(found, surrogate_epochs=found.n_epochs)
 
@@ -88,11 +88,11 @@ def run_job(
         max_epochs=None if len(Y) >= 10_000 else epochs,
         random_state=split,
     )
-    plan = only_cross_entropy(Recipe.ascent)
+    plan = only_cross_entropy(TrainingSettings.ascent)
     began = time.perf_counter()
     with warnings.catch_warnings(category=UserWarning, action="ignore"):
         if objective == "cross-entropy":
-            with patch.object(Recipe, "ascent", plan):
+            with patch.object(TrainingSettings, "ascent", plan):
                 clf.fit(X, Y)
         else:
             clf.fit(X, Y)

@@ -26,7 +26,7 @@ from sklearn.utils import _safe_indexing
 
 from clml import CLMLClassifier, LebesgueStackingClassifier, _stacking
 from clml._maps.teacher import Teacher, soft_targets
-from clml._training.keeper import Clock
+from clml._training.run_checkpoint import Clock
 from clml.datasets import iterative_train_test_split, load_dataset
 from clml.losses import loss_values
 

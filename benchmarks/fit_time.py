@@ -42,8 +42,8 @@ from clml.losses import (
     LossSet,
     RowTargets,
     get_losses,
+    measure_gradient,
     smoothed_gradient,
-    statistic_weights,
 )
 
 RESULTS = Path(__file__).parent / "results"
@@ -188,7 +188,7 @@ def gradient_speed(Y: np.ndarray) -> float:
     logits = np.random.default_rng(0).normal(size=(n, Y.shape[1])).astype(np.float32)
     totals = loss_set.new_totals(1)
     loss_set.accumulate(totals, logits[None], targets)
-    prices = statistic_weights(loss_set, totals, float(n))
+    prices = measure_gradient(loss_set, totals, float(n))
     rows = np.arange(n)
 
     def derive() -> None:

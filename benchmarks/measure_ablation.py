@@ -37,7 +37,7 @@ from direct_or_surrogate import only_cross_entropy
 from numpy.typing import NDArray
 
 from clml import PAPER_SETTINGS, CLMLClassifier
-from clml._training.recipe import Recipe
+from clml._training.recipe import TrainingSettings
 from clml._training.search import Fitness, Search
 from clml.datasets import iterative_train_test_split, load_dataset
 from clml.engine import Engine
@@ -49,7 +49,7 @@ from clml.losses import (
     StatisticWeights,
     Totals,
     loss_values,
-    weights_of_each,
+    measure_gradients,
 )
 
 RESULTS = Path(__file__).parent / "results"
@@ -200,13 +200,13 @@ def prices(
 ) -> StatisticWeights:
     """Return what a unit of each statistic is worth to an objective.
 
-    As ``weights_of_each``, which says so of the measure, ln Π(2 − L): each loss has
+    As ``measure_gradients``, which says so of the measure, ln Π(2 − L): each loss has
     its prices from there, and another slope.
     """
     losses = loss_set.close(loss_set.statistics(totals, weight)).clip(0.0, 1.0)
     factors = slopes_of(objective, losses, least) / slopes_of(MEASURE, losses, least)
     each = [
-        weights_of_each(_alone(loss, loss_set.n_labels), totals, weight)
+        measure_gradients(_alone(loss, loss_set.n_labels), totals, weight)
         for loss in loss_set.losses
     ]
     return StatisticWeights(
@@ -222,15 +222,17 @@ def trained_by(design: str, objective: str, least: float) -> Iterator[None]:
         yield
     elif design != "default":
         ranked = partial(_RankedSearch, objective=objective, least=least)
-        with patch("clml._training.network_fit.Search", ranked):
+        with patch("clml._training.builder.Search", ranked):
             yield
     elif objective == CROSS_ENTROPY:
-        with patch.object(Recipe, "ascent", only_cross_entropy(Recipe.ascent)):
+        with patch.object(
+            TrainingSettings, "ascent", only_cross_entropy(TrainingSettings.ascent)
+        ):
             yield
     else:
         # Where members look their prices up; the map of their average does not.
         with patch(
-            "clml._training.ascent.weights_of_each", partial(prices, objective, least)
+            "clml._training.ascent.measure_gradients", partial(prices, objective, least)
         ):
             yield
 

@@ -38,7 +38,7 @@ from scipy.stats import linregress, t
 
 from clml import PAPER_SETTINGS, Ascent, CLMLClassifier
 from clml._maps.score_map import apply_map
-from clml._training.recipe import Recipe
+from clml._training.recipe import TrainingSettings
 from clml.datasets import make_bayes_multilabel
 from clml.lebesgue import lebesgue_measure
 from clml.network import forward
@@ -134,7 +134,9 @@ def fit_learner(objective: str, seed: int, X: Any, Y: Any) -> CLMLClassifier:
     with warnings.catch_warnings(category=UserWarning, action="ignore"):
         if not objective.endswith("cross-entropy"):
             return clf.fit(X, Y)
-        with patch.object(Recipe, "ascent", only_cross_entropy(Recipe.ascent)):
+        with patch.object(
+            TrainingSettings, "ascent", only_cross_entropy(TrainingSettings.ascent)
+        ):
             return clf.fit(X, Y)
 
 

@@ -18,10 +18,10 @@ from sklearn.tree import DecisionTreeClassifier
 
 from clml import CLMLClassifier, LebesgueStackingClassifier, _stacking
 from clml._maps.teacher import Teacher, soft_targets
-from clml._training.ascent import Climber, climbed
-from clml._training.keeper import Clock
+from clml._training.ascent import AscentState, after_epoch
 from clml._training.members import MemberRun
-from clml._training.recipe import Recipe
+from clml._training.recipe import TrainingSettings
+from clml._training.run_checkpoint import Clock
 from clml._training.steps import AscentPlan, PlainSteps
 from clml._training.training_rows import WideRows
 from clml.losses import LossSet, RowTargets, get_losses
@@ -90,10 +90,10 @@ def test_networks_learn_the_shares_that_they_are_told(slow):
     plan = AscentPlan(0.05, 80, 8, 0.5, closed_form=True, surrogate_epochs=80)
     if slow:
         rows = SlowRows(rows.X, rows.layout)
-    members = [Climber.start(rows.layout, np.random.SeedSequence(0))]
+    members = [AscentState.start(rows.layout, np.random.SeedSequence(0))]
     for _ in range(80):
         given = [replace(targets, soft=shares)]
-        members = climbed(members, rows, given, loss_set, plan, 0)
+        members = after_epoch(members, rows, given, loss_set, plan, 0)
     found = 1 / (1 + np.exp(-rows.logits(members[0].theta)[0]))
     assert_allclose(found, [0.8, 0.3], atol=0.01)
 
@@ -121,9 +121,11 @@ def test_shares_that_are_labels_change_no_bit(network, small_data, monkeypatch):
     X, Y = small_data
     clf = CLMLClassifier(network=network, n_members=5, max_epochs=4, random_state=0)
     taught = clone(clf)._fit_to(teacher_of(Y), X, Y, None)
-    ascent = Recipe.ascent
+    ascent = TrainingSettings.ascent
     monkeypatch.setattr(
-        Recipe, "ascent", lambda recipe, n: ascent(replace(recipe, soft=True), n)
+        TrainingSettings,
+        "ascent",
+        lambda recipe, n: ascent(replace(recipe, soft=True), n),
     )
     clf.fit(X, Y)
     assert_array_equal(

@@ -7,7 +7,7 @@ import pytest
 from sklearn.datasets import make_multilabel_classification
 
 from clml import CMA, CLMLClassifier
-from clml.losses import LossSet, RowTargets, get_losses, weights_of_each
+from clml.losses import LossSet, RowTargets, get_losses, measure_gradients
 from clml.network import PaperNetwork
 
 LEAST = 1e-3
@@ -46,7 +46,7 @@ def test_values_of_candidates(script):
 
 def test_prices_of_the_measure_are_those_of_the_library(script, counted):
     found = script.prices("measure", LEAST, *counted, 30.0)
-    own = weights_of_each(*counted, 30.0)
+    own = measure_gradients(*counted, 30.0)
     np.testing.assert_allclose(found.columns, own.columns, rtol=1e-12)
 
 

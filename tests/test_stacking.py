@@ -445,7 +445,7 @@ def test_a_run_goes_on_with_the_learners_that_it_had(small_data, tmp_path, monke
     with pytest.warns(UserWarning, match=message):
         theta = clf.fit(X, Y).theta_
     # Now there is time enough for all, but the map is one of one learner.
-    monkeypatch.setattr("clml._training.keeper.Clock.left", lambda clock: 100.0)
+    monkeypatch.setattr("clml._training.run_checkpoint.Clock.left", lambda clock: 100.0)
     with pytest.warns(UserWarning, match=message):
         np.testing.assert_array_equal(clf.fit(X, Y).theta_, theta)
     assert list(clf.named_estimators_) == ["tree"]

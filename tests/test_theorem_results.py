@@ -197,13 +197,13 @@ def test_models_of_the_front_are_those_that_are_selected(script, network, small_
 def test_members_are_trained_on_cross_entropy_alone(script, small_data, monkeypatch):
     X, Y = small_data
     plans = []
-    ascent = script.Recipe.ascent
+    ascent = script.TrainingSettings.ascent
 
     def recorded(self, n_rows):
         plans.append(ascent(self, n_rows))
         return plans[-1]
 
-    monkeypatch.setattr(script.Recipe, "ascent", recorded)
+    monkeypatch.setattr(script.TrainingSettings, "ascent", recorded)
     quick = CLMLClassifier(max_epochs=2, n_members=5, random_state=0)
     monkeypatch.setattr(script, "learner", lambda objective, seed: quick)
     trained = {}

@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from clml import Ascent, CLMLClassifier, LebesgueTunedClassifier, _classifier
 from clml._training import ensemble as _ensemble
 from clml._training import recipe as _recipe
+from clml._training.builder import followed_rows
 from clml._training.ensemble import (
     MIXED,
     MIXED_INDICATORS,
@@ -31,7 +32,6 @@ from clml._training.left_out import (
     members_of_kinds,
 )
 from clml._training.members import MemberRun
-from clml._training.network_fit import followed_rows
 from clml._training.recipe import MANY_ROWS, default_members
 from clml.datasets import as_partitions
 from clml.encoding import Bins, GaussianKernel, Quantiles, Robust, Standardized
@@ -343,7 +343,7 @@ def test_a_run_that_is_broken_off_goes_on(fitted, tmp_path):
     settings = {"max_epochs": 12, "checkpoint": tmp_path / "c", "checkpoint_every": 0}
     for at in (1, 5, 11):
         with (
-            patch("clml._training.network_fit.MemberRun", stopping(at)),
+            patch("clml._training.builder.MemberRun", stopping(at)),
             pytest.raises(Stop),
         ):
             wide(**settings).fit(X, Y)

@@ -19,7 +19,7 @@ from ._base.twins import warn_of_twins
 from ._learners.bare_models import are_bare
 from ._lebesgue_estimator import LebesgueEstimator, choose_model
 from ._maps.member_fit import (
-    OutputSettings,
+    MapSettings,
     evolved_outputs,
     mapped_networks,
     member_attributes,
@@ -28,7 +28,7 @@ from ._maps.member_fit import (
 from ._maps.teacher import Teacher
 from ._support.cluster import open_client
 from ._support.fingerprint import Describer
-from ._support.memory import told_once
+from ._support.memory import warn_once
 from ._support.names import column_names
 from ._support.paths import PathLike
 from ._support.pickling import refuse_unpicklable
@@ -42,13 +42,12 @@ from ._support.sklearn_compat import (
 from ._support.torch import cpu_threads, find_device
 from ._support.transaction import all_or_nothing, snapshot
 from ._support.value import Value
+from ._training.builder import TrainingBuilder
 from ._training.ensemble import Ensemble, default_encodings
 from ._training.idle_settings import refuse_idle_settings, say_where
-from ._training.keeper import Keeper
 from ._training.left_out import encodings_in_turn, members_of_kinds
 from ._training.member_epochs import RunAll
 from ._training.members import MemberRun
-from ._training.network_fit import NetworkFit
 from ._training.own_losses import (
     MapBudget,
     are_slow,
@@ -63,6 +62,7 @@ from ._training.recipe import (
     default_members,
     default_width,
 )
+from ._training.run_checkpoint import RunCheckpoint
 from ._training.run_state import members_state
 from ._training.searches import (
     CMA,
@@ -73,7 +73,7 @@ from ._training.searches import (
 )
 from .encoding import Encoding
 from .engine import single_threaded_blas
-from .losses import Loss, get_losses, supports_credit
+from .losses import Loss, get_losses, supports_gradient
 from .network import PaperNetwork, Scaling, describe_contrast, predictor_of
 
 if TYPE_CHECKING:
@@ -529,13 +529,13 @@ class CLMLClassifier(LebesgueEstimator):
         # PyTorch's sums on a CPU are rounded differently by other numbers of threads.
         one_thread = cpu_threads(1) if device == "cpu" else nullcontext()
         with (
-            told_once(),
+            warn_once(),
             single_threaded_blas(),
             one_thread,
             self._threads() as executor,
             self._workers(losses) as run_all,
         ):
-            built = NetworkFit(
+            built = TrainingBuilder(
                 settings=self,
                 method=method,
                 losses=losses,
@@ -613,7 +613,7 @@ class CLMLClassifier(LebesgueEstimator):
         if self.n_members is not None:
             return bool(self.n_members == 1)
         # Functions take their time where every candidate of every epoch is judged.
-        return not self._ascends() and not supports_credit(self.losses)
+        return not self._ascends() and not supports_gradient(self.losses)
 
     def _evolves_one(self) -> bool:
         """Whether the settings are of one network that a population searches for."""
@@ -757,10 +757,10 @@ class CLMLClassifier(LebesgueEstimator):
 
     def _fit_population(
         self,
-        built: NetworkFit,
+        built: TrainingBuilder,
         given: tuple[Any, Any, Any],
         continued: Any,
-        keeper: Keeper,
+        keeper: RunCheckpoint,
     ) -> tuple[Any, KeyboardInterrupt | None]:
         """Evolve one network; the front holds its candidates."""
         with keeper.reading():
@@ -775,22 +775,22 @@ class CLMLClassifier(LebesgueEstimator):
 
     def _fit_members(
         self,
-        built: NetworkFit,
+        built: TrainingBuilder,
         given: tuple[Any, Any, Any],
         continued: Any,
-        keeper: Keeper,
+        keeper: RunCheckpoint,
     ) -> tuple[Any, KeyboardInterrupt | None]:
         """Train several networks; the front holds maps of their average outputs."""
         n_members = self._n_members(built.rows.train)
         with keeper.reading():
             run = built.members(n_members, continued, keeper.saved.get("run"))
         budget = self._map_budget(run, built.losses, keeper)
-        settings = OutputSettings.of(built, budget)
+        settings = MapSettings.of(built, budget)
         interrupt = self._run_members(run, built, settings, given, keeper)
         return (run.members.state(), run.progress.to_continue()), interrupt
 
     def _map_budget(
-        self, run: MemberRun, losses: Sequence[Loss], keeper: Keeper
+        self, run: MemberRun, losses: Sequence[Loss], keeper: RunCheckpoint
     ) -> MapBudget:
         """Try functions among the losses; return how often they may be called."""
         functions = functions_among(losses)
@@ -804,10 +804,10 @@ class CLMLClassifier(LebesgueEstimator):
     def _run_members(
         self,
         run: MemberRun,
-        built: NetworkFit,
-        settings: OutputSettings,
+        built: TrainingBuilder,
+        settings: MapSettings,
         given: tuple[Any, Any, Any],
-        keeper: Keeper,
+        keeper: RunCheckpoint,
     ) -> KeyboardInterrupt | None:
         """Train the members, evolve their outputs, store the fitted attributes."""
         X, y, sample_weight = given
@@ -938,7 +938,7 @@ class CLMLClassifier(LebesgueEstimator):
         y_val: Any,
         continued: Any,
         teacher: Teacher | None = None,
-    ) -> tuple[FitRows, Keeper]:
+    ) -> tuple[FitRows, RunCheckpoint]:
         """Check the data, part the validation rows, fit the scaling."""
         names = column_names(y)
         X, y = self._check_X_y(X, y, reset=continued is None)

@@ -31,7 +31,7 @@ from ._support.paths import PathLike
 from ._support.sklearn_compat import CallbackSupportMixin, EpochCallbacks, warn_user
 from ._support.threads import started_pool
 from ._support.transaction import snapshot
-from ._training.keeper import Keeper, Stopping
+from ._training.run_checkpoint import RunCheckpoint, Stopping
 from ._training.run_state import damaged, search_state
 from ._training.search import Search, history_arrays
 from .losses import AbsentLoss, Loss, get_losses, list_losses, own_loss
@@ -234,7 +234,7 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
         with started_pool(n_threads - 1) as executor:
             yield executor
 
-    def _keeper(self, data: Mapping[str, Any]) -> Keeper:
+    def _keeper(self, data: Mapping[str, Any]) -> RunCheckpoint:
         """Return what keeps the state of a fit on these data.
 
         Parameters
@@ -242,7 +242,7 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
         data : mapping of str to data or None
         """
         if self.checkpoint is None:
-            return Keeper()
+            return RunCheckpoint()
         if getattr(self, "warm_start", False):
             raise ValueError(
                 "checkpoint keeps a run from its first epoch on, and warm_start=True "
@@ -261,9 +261,9 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
             "packages": describer.packages,
         }
         checkpoint = Checkpoint(self.checkpoint, float(self.checkpoint_every), identity)
-        return Keeper(checkpoint)
+        return RunCheckpoint(checkpoint)
 
-    def _draw_seed(self, keeper: Keeper) -> list[int]:
+    def _draw_seed(self, keeper: RunCheckpoint) -> list[int]:
         """Draw four integers, or go on with those of the run that was kept."""
         random = check_random_state(self.random_state)
         drawn = random.randint(2**31 - 1, size=4).tolist()
@@ -272,7 +272,7 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
             if not isinstance(seed, list) or not all(
                 type(number) is int and 0 <= number < 2**31 for number in seed
             ):
-                raise damaged("its seed is none")
+                raise damaged("seed must be four integers below 2**31")
         keeper.settle(seed=seed)
         return seed
 
@@ -292,7 +292,7 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
         run: Run,
         callbacks: EpochCallbacks,
         n_epochs: int,
-        keeper: Keeper,
+        keeper: RunCheckpoint,
         state: Callable[[], dict[str, Any]],
     ) -> KeyboardInterrupt | None:
         """Run epochs until one of the reasons to stop; return an interrupt, if any."""
@@ -372,7 +372,7 @@ class LebesgueEstimator(CallbackSupportMixin, MultiLabelMixin, BaseEstimator):
         rows: FitRows,
         given: tuple[Any, Any, Any],
         n_epochs: int,
-        keeper: Keeper,
+        keeper: RunCheckpoint,
     ) -> KeyboardInterrupt | None:
         """Evolve and store the fitted attributes; return an interrupt, if any."""
         X, y, sample_weight = given

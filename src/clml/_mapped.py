@@ -42,12 +42,12 @@ from ._maps.front import ParetoFront
 from ._maps.map_search import MapSearch, Shrinkage
 from ._maps.score_engine import ScoreEngine
 from ._maps.score_map import apply_map
-from ._support.memory import told_once
+from ._support.memory import warn_once
 from ._support.names import column_names
 from ._support.paths import PathLike
 from ._support.sklearn_compat import warn_user
 from ._support.transaction import snapshot
-from ._training.keeper import Clock, Keeper
+from ._training.run_checkpoint import Clock, RunCheckpoint
 from ._training.run_state import damaged
 from ._training.search import Search, history_arrays
 from .engine import single_threaded_blas
@@ -141,7 +141,7 @@ class MappedScoresClassifier(LebesgueEstimator):
         keeper.clock = clock
         seed = tuple(self._draw_seed(keeper))
         scores, seconds = self._learn(named, part, seed, keeper, clock)
-        with told_once(), single_threaded_blas(), self._threads() as executor:
+        with warn_once(), single_threaded_blas(), self._threads() as executor:
             run = MapSearch(
                 scores,
                 part.targets,
@@ -168,7 +168,7 @@ class MappedScoresClassifier(LebesgueEstimator):
         named: Learners,
         part: Part,
         seed: tuple[int, ...],
-        keeper: Keeper,
+        keeper: RunCheckpoint,
         clock: Clock,
     ) -> tuple[NDArray[np.float64], list[float]]:
         """Fit the learners on all rows; return scores (n, M, K) of unseen ones.
@@ -197,7 +197,7 @@ class MappedScoresClassifier(LebesgueEstimator):
         numbers = kept.learners or list(range(len(named)))
         with keeper.reading():
             if numbers[-1] >= len(named):
-                raise damaged("its learners are none")
+                raise damaged("learners must be numbers of learners")
         names = [named[i][0] for i in numbers]
         warned = LearnerWarnings(names, self.label_names_.tolist(), kept.folds, part.Y)
         known = [kept.of_learner(number) for number in numbers]
@@ -243,7 +243,7 @@ class MappedScoresClassifier(LebesgueEstimator):
         return int(self.random_state) if given else seed[0]
 
     def _fit_map(
-        self, run: MapSearch, given: tuple[Any, Any, Any], keeper: Keeper
+        self, run: MapSearch, given: tuple[Any, Any, Any], keeper: RunCheckpoint
     ) -> KeyboardInterrupt | None:
         """Choose the strength, evolve, store the attributes; return an interrupt."""
         with keeper.reading():
@@ -268,7 +268,7 @@ class MappedScoresClassifier(LebesgueEstimator):
         fit = _MapFit(run, chosen)
         return self._run_search(search, fit, given, self.max_epochs, keeper)  # type: ignore[arg-type]
 
-    def _shrinkage_in_time(self, run: MapSearch, keeper: Keeper) -> Any:
+    def _shrinkage_in_time(self, run: MapSearch, keeper: RunCheckpoint) -> Any:
         """Return the parameter, or what needs no evolutions on halves of the rows."""
         late = keeper.clock is not None and keeper.clock.left() <= 0
         return (

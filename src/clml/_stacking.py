@@ -21,7 +21,7 @@ from ._maps.score_map import apply_map
 from ._maps.teacher import Teacher, soft_targets
 from ._support.sklearn_compat import fit_context, warn_user, with_callbacks
 from ._support.transaction import all_or_nothing, params_kept_on_error
-from ._training.keeper import Clock
+from ._training.run_checkpoint import Clock
 from .lebesgue import Ties
 from .losses import get_losses
 

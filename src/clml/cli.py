@@ -137,7 +137,7 @@ def datasets(data_home: str | None, as_json: bool) -> None:
 
 def _dataset_records(data_home: str | None) -> list[dict[str, object]]:
     """Return what the table of datasets shows, and the paths of their files."""
-    from .datasets.home import data_homes, find_file
+    from .datasets.data_dirs import data_homes, find_file
     from .datasets.registry import registry
 
     homes = data_homes(data_home)

@@ -19,11 +19,11 @@ from sklearn.model_selection import GridSearchCV, cross_validate
 from clml import CLMLClassifier, LebesgueTunedClassifier, dask_predict
 from clml._distributed import cluster_members as cluster_members
 from clml._distributed.cluster_members import ClusterEpochs
-from clml._training.ascent import Climber
+from clml._training.ascent import AscentState
+from clml._training.init import LastLayer, n_before_last
 from clml._training.left_out import left_out
 from clml._training.members import AscendingMembers, EvolvedMembers
 from clml._training.search import EpochRows, Fitness
-from clml._training.starts import LastLayer, n_before_last
 from clml._training.steps import AscentPlan
 from clml._training.training_rows import NetworkRows
 from clml.baselines import GaussianNBRelevance
@@ -64,7 +64,7 @@ class Task:
     def ascending(self, run_all=None, losses=LOSSES):
         seeds = np.random.SeedSequence(0).spawn(3)
         return AscendingMembers(
-            [Climber.start(LAYOUT, seed) for seed in seeds],
+            [AscentState.start(LAYOUT, seed) for seed in seeds],
             [NetworkRows.prepared(self.X, Scaling.identity(8), LAYOUT)] * 3,
             self.targets,
             LossSet(get_losses(losses), 4),

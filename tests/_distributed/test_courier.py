@@ -10,8 +10,8 @@ from clml._distributed import courier as _courier
 from clml._distributed.courier import Courier, OrderLetter, StateLetter
 from clml._training.archive import Archive
 from clml._training.candidates import as_single
+from clml._training.init import LastLayer, n_before_last
 from clml._training.search import Fitness, Search
-from clml._training.starts import LastLayer, n_before_last
 from clml.engine import NumpyEngine
 from clml.engine.letters import Whole
 from clml.evolution import (

@@ -11,8 +11,11 @@ ROWS = np.arange(4)
     [
         ([[ROWS[:2], ROWS[2:]], [ROWS[1:], ROWS[:2]]], "train on what they test"),
         ([[ROWS[:2], ROWS[2:]], [ROWS[3:], ROWS[:1]]], "every row once"),
-        ([[ROWS[:2], ROWS[2:]], [ROWS[2:], ROWS[:2] - 1]], "folds are none"),
-        ([[ROWS[:2], ROWS[2:]]], "folds are none"),
+        (
+            [[ROWS[:2], ROWS[2:]], [ROWS[2:], ROWS[:2] - 1]],
+            "folds must be pairs of row numbers",
+        ),
+        ([[ROWS[:2], ROWS[2:]]], "folds must be pairs of row numbers"),
     ],
 )
 def test_folds_of_a_state_are_honest(folds, message):
@@ -29,7 +32,7 @@ def test_folds_come_back():
 
 @pytest.mark.parametrize("learners", ["01", [], [1, 0], [0, 0], [-1], [0.0], [True]])
 def test_learners_of_a_state_are_numbers_in_order(learners):
-    with pytest.raises(ValueError, match="learners are none"):
+    with pytest.raises(ValueError, match="learners must be numbers of learners"):
         _read_learners(learners)
     assert _read_learners([0, 2]) == [0, 2]
     assert _read_learners(None) is None

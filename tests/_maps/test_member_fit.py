@@ -21,9 +21,9 @@ from clml._maps import member_fit as _member_fit
 from clml._maps.calibration import fit_temperatures
 from clml._maps.map_search import EvolvedMap
 from clml._maps.member_fit import mapped_networks, plain_outputs
-from clml._training.ascent import climbed
+from clml._training.ascent import after_epoch
+from clml._training.init import n_before_last
 from clml._training.members import AscendingMembers
-from clml._training.starts import n_before_last
 from clml.lebesgue import nondominated
 from clml.losses import (
     Loss,
@@ -652,7 +652,7 @@ def test_a_surrogate_start_is_not_repeated(small_data, monkeypatch):
         plans.append(plan)
         return AscendingMembers(climbers, rows, targets, loss_set, plan, begun, run_all)
 
-    monkeypatch.setattr(clml._training.network_fit, "AscendingMembers", noted)
+    monkeypatch.setattr(clml._training.builder, "AscendingMembers", noted)
     clf = quick(warm_start=True, init="surrogate", max_epochs=10).fit(*small_data)
     clf.fit(*small_data)
     assert [plan.surrogate_epochs for plan in plans] == [3, 0]
@@ -726,7 +726,7 @@ class InterruptAt:
 
 # Where each kind is in the middle of an epoch, and calls an epoch.
 MIDDLE = {
-    "ascent": ("clml._training.member_epochs.climbed", 4),
+    "ascent": ("clml._training.member_epochs.after_epoch", 4),
     "cma": ("clml._training.member_epochs.defined_losses", 4),
     "rank_gradient": ("clml._training.member_epochs.defined_losses", 4),
 }
@@ -735,7 +735,7 @@ MIDDLE = {
 def interrupting(monkeypatch, search, at):
     path, _ = MIDDLE[search]
     if search == "ascent":
-        wrapped = InterruptAt(climbed, at)
+        wrapped = InterruptAt(after_epoch, at)
         monkeypatch.setattr(path, lambda *a: wrapped(*a))
     else:
         monkeypatch.setattr(
@@ -908,9 +908,9 @@ def test_an_interrupt_while_judging_costs_no_epoch(search, small_data, monkeypat
     settings = {"search": search, "warm_start": True, "n_members": 2}
     whole = quick(**settings, max_epochs=3).fit(X, Y)
     clf = quick(**settings, max_epochs=3)
-    hear = InterruptAt(clml._training.members.Jury.hear, 2)
+    hear = InterruptAt(clml._training.members.HeldOutScorer.hear, 2)
     with monkeypatch.context() as patch:
-        patch.setattr(clml._training.members.Jury, "hear", lambda *a: hear(*a))
+        patch.setattr(clml._training.members.HeldOutScorer, "hear", lambda *a: hear(*a))
         with pytest.raises(KeyboardInterrupt):
             clf.fit(X, Y)
     assert clf.n_epochs_ == 1

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 
 from clml._training.adam import Adam
-from clml._training.ascent import Climber, _blended, climbed
+from clml._training.ascent import AscentState, _blended, after_epoch
 from clml._training.steps import AscentPlan
 from clml._training.training_rows import NetworkRows, _masks
 from clml.losses import (
@@ -19,8 +19,8 @@ from clml.losses import (
     Totals,
     get_losses,
     loss_values,
-    output_credit,
-    statistic_weights,
+    measure_gradient,
+    output_gradient,
 )
 from clml.network import Layout, Scaling, backward_pass, forward, forward_pass
 
@@ -43,7 +43,7 @@ def data():
 
 
 def start(seed=0):
-    return Climber.start(LAYOUT, np.random.SeedSequence(seed))
+    return AscentState.start(LAYOUT, np.random.SeedSequence(seed))
 
 
 def arrays_of(climber):
@@ -76,7 +76,7 @@ def test_rows_beyond_float32_are_refused():
 
 def test_start_is_uniform_by_the_number_of_inputs():
     layout = Layout(n_features=99, n_labels=30, embedding_dim=50)
-    theta = Climber.start(layout, np.random.SeedSequence(3)).theta
+    theta = AscentState.start(layout, np.random.SeedSequence(3)).theta
     assert theta.dtype == np.float32
     for matrix in layout.matrices(theta):
         bound = matrix.shape[0] ** -0.5
@@ -86,7 +86,7 @@ def test_start_is_uniform_by_the_number_of_inputs():
 
 
 def one_epoch(climber, rows, targets, loss_set, plan, begun):
-    (after,) = climbed([climber], rows, [targets], loss_set, plan, begun)
+    (after,) = after_epoch([climber], rows, [targets], loss_set, plan, begun)
     return after
 
 
@@ -129,13 +129,13 @@ def first_credit(climber, rows, targets, loss_set, plan):
     loss_set.accumulate(totals, logits[None], targets.take(batch))
     n = float(len(batch))
     shares = Totals(totals.columns / n, totals.labels / n, {})
-    credit, _ = output_credit(
+    credit, _ = output_gradient(
         logits,
         targets,
         batch,
         np.float32(plan.smoothing) * draws,
         (draws / np.float32(2 * plan.smoothing)).astype(np.float32),
-        statistic_weights(loss_set, shares, 1.0),
+        measure_gradient(loss_set, shares, 1.0),
         loss_set,
     )
     return batch, credit, cache
@@ -247,7 +247,7 @@ def test_it_learns_what_can_be_learnt(data, loss_set, dropout, surrogate_epochs)
         dropout=dropout,
         surrogate_epochs=surrogate_epochs,
     )
-    climber = Climber.start(wide, np.random.SeedSequence(0))
+    climber = AscentState.start(wide, np.random.SeedSequence(0))
     first = loss_values(targets.dense, rows.logits(climber.theta))
     for _ in range(60):
         climber = one_epoch(climber, rows, targets, loss_set, plan, 0)

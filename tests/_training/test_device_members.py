@@ -16,9 +16,9 @@ from sklearn.datasets import make_multilabel_classification
 
 import clml._classifier
 from clml import CLMLClassifier
-from clml._training.ascent import Climber
+from clml._training.ascent import AscentState
 from clml._training.device_members import DeviceMembers, HeldClimber, MemberDevice
-from clml._training.jury import Jury
+from clml._training.holdout import HeldOutScorer
 from clml._training.members import AscendingMembers, MemberRun
 from clml._training.steps import AscentPlan
 from clml._training.training_rows import WideRows
@@ -72,7 +72,8 @@ def problem(form=np.asarray, n=53, n_labels=4, seed=0):
 def begun(rows):
     seeds = np.random.SeedSequence(0).spawn(len(rows))
     return [
-        Climber.start(one.layout, seed) for one, seed in zip(rows, seeds, strict=True)
+        AscentState.start(one.layout, seed)
+        for one, seed in zip(rows, seeds, strict=True)
     ]
 
 
@@ -178,7 +179,7 @@ def test_another_run_goes_on_bit_for_bit_and_elsewhere():
     whole = trained(rows, targets, n_epochs=3, device=cpu())
     half = trained(rows, targets, n_epochs=1, device=cpu())
     state = half.state()
-    assert all(type(one) is Climber for one in state)
+    assert all(type(one) is AscentState for one in state)
     rest = trained(rows, targets, n_epochs=2, device=cpu(), begin=state)
     assert_same_members(rest, whole)
     assert_close(trained(rows, targets, n_epochs=2, begin=state), whole, 1e-3)
@@ -189,7 +190,7 @@ def test_copies_are_plain():
     members = trained(rows, targets, device=cpu())
     for twin in (copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))):
         one = twin(members.climbers[0])
-        assert type(one) is Climber
+        assert type(one) is AscentState
         assert_array_equal(one.theta, members.climbers[0].theta)
         assert one.adam.n_steps == members.climbers[0].adam.n_steps
 
@@ -247,11 +248,13 @@ def test_a_jury_hears_the_same():
         return torch.as_tensor(theta)
 
     with patch("torch.tensor", counted):
-        said = Jury(there, held_out, there).hear(networks, None)
+        said = HeldOutScorer(there, held_out, there).score(networks, None)
         assert not sent  # they are there
-        again = Jury(there, held_out, there).hear([n.copy() for n in networks], None)
+        again = HeldOutScorer(there, held_out, there).score(
+            [n.copy() for n in networks], None
+        )
         assert len(sent) == 10
-    known = Jury(rows, held_out, rows).hear(networks, None)
+    known = HeldOutScorer(rows, held_out, rows).score(networks, None)
     for name in ("sizes", "seen", "unseen"):
         assert_allclose(getattr(said, name), getattr(known, name), rtol=1e-4, atol=1e-5)
         assert_array_equal(getattr(said, name), getattr(again, name))
@@ -313,7 +316,7 @@ def test_what_changes_nothing(fitted, settings):
 def test_auto_is_the_cpu_where_there_is_no_gpu(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     X, Y = rows_to_fit()
-    with patch("clml._training.network_fit.DeviceMembers", side_effect=AssertionError):
+    with patch("clml._training.builder.DeviceMembers", side_effect=AssertionError):
         wide(engine="auto", device="auto").fit(X, Y)
 
 
@@ -327,7 +330,7 @@ def test_a_gpu_trains_members_without_a_warning(monkeypatch):
         names.append(name)
         return MemberDevice("cpu", memory_mb)
 
-    monkeypatch.setattr("clml._training.network_fit.MemberDevice", here)
+    monkeypatch.setattr("clml._training.builder.MemberDevice", here)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         clf = wide(engine="auto", device="cuda:1").fit(X, Y)
@@ -401,7 +404,7 @@ def test_a_run_that_is_broken_off_goes_on(fitted, tmp_path):
     settings = {"checkpoint": tmp_path / "c", "checkpoint_every": 0}
     for at in (1, 3):
         with (
-            patch("clml._training.network_fit.MemberRun", stopping(at)),
+            patch("clml._training.builder.MemberRun", stopping(at)),
             pytest.raises(StopError),
         ):
             wide(**settings).fit(*rows_to_fit())
@@ -413,7 +416,7 @@ def test_a_run_that_is_broken_off_goes_on(fitted, tmp_path):
 def test_warm_starts():
     X, Y = rows_to_fit()
     clf = wide(max_epochs=2, warm_start=True).fit(X, Y)
-    assert all(type(one) is Climber for one in clf._search[0])
+    assert all(type(one) is AscentState for one in clf._search[0])
     twin = copy.deepcopy(clf)
     assert_same(clf.fit(X, Y), twin.fit(X, Y))
     assert clf.n_epochs_ == 4

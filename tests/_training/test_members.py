@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from clml._training import left_out as _left_out
-from clml._training.ascent import Climber, climbed
-from clml._training.jury import Jury
+from clml._training.ascent import AscentState, after_epoch
+from clml._training.holdout import HeldOutScorer
+from clml._training.init import LastLayer, n_before_last
 from clml._training.left_out import left_out
 from clml._training.members import (
     AscendingMembers,
@@ -23,7 +24,6 @@ from clml._training.members import (
     _mean_of_defined,
 )
 from clml._training.search import EpochRows, Fitness
-from clml._training.starts import LastLayer, n_before_last
 from clml._training.steps import AscentPlan
 from clml._training.training_rows import NetworkRows
 from clml.engine import NumpyEngine
@@ -123,7 +123,7 @@ def jury_of(held_out, validation=None):
     held_out = np.asarray(held_out, dtype=bool)
     if validation is not None:
         validation = [validation] * len(held_out)
-    return Jury([rows] * len(held_out), held_out, validation)
+    return HeldOutScorer([rows] * len(held_out), held_out, validation)
 
 
 # Root mean squares 2 and 3: scaled they say (1, −1, 1) and (−1, −1, 1).
@@ -131,7 +131,7 @@ NETWORKS = np.stack([constant_network([2, -2, 2]), constant_network([-3, -3, 3])
 
 
 def test_a_jury_by_hand():
-    together = jury_of([[1, 1, 0, 0], [0, 1, 1, 0]]).hear(NETWORKS, None)
+    together = jury_of([[1, 1, 0, 0], [0, 1, 1, 0]]).score(NETWORKS, None)
     one, two, both = [1, -1, 1], [-1, -1, 1], [0, -1, 1]
     assert_array_equal(together.networks, NETWORKS)
     assert_allclose(together.sizes, [2, 3])
@@ -143,7 +143,7 @@ def test_a_jury_by_hand():
 def test_rows_of_validation_are_judged_by_all():
     beyond = NetworkRows.prepared(np.ones((2, 4)), Scaling.identity(4), LAYOUT)
     jury = jury_of([[0] * 4, [0] * 4], beyond)
-    together = jury.hear(NETWORKS, None)
+    together = jury.score(NETWORKS, None)
     assert jury.judged is None
     assert jury.impartial
     assert_allclose(together.unseen, [[0, -1, 1]] * 2)
@@ -154,13 +154,13 @@ def test_a_jury_that_left_nothing_out_judges_what_it_saw():
     jury = jury_of([[0] * 4, [0] * 4])
     assert jury.judged.all()
     assert not jury.impartial
-    together = jury.hear(NETWORKS, None)
+    together = jury.score(NETWORKS, None)
     assert_array_equal(together.unseen, together.seen)
 
 
 def test_a_network_that_says_nothing_stays():
     networks = np.stack([constant_network([0, 0, 0])] * 2)
-    together = jury_of([[1, 0, 1, 0], [0, 1, 0, 1]]).hear(networks, None)
+    together = jury_of([[1, 0, 1, 0], [0, 1, 0, 1]]).score(networks, None)
     assert_array_equal(together.networks, networks)
     assert not together.unseen.any()
 
@@ -171,11 +171,11 @@ def test_threads_hear_the_same(form):
     rows = NetworkRows.prepared(
         form(rng.normal(size=(9, 4))), Scaling.identity(4), LAYOUT
     )
-    jury = Jury([rows] * 3, rng.random((3, 9)) < 0.4, None)
+    jury = HeldOutScorer([rows] * 3, rng.random((3, 9)) < 0.4, None)
     networks = rng.normal(size=(3, LAYOUT.size)).astype(np.float32)
-    alone = jury.hear(networks, None)
+    alone = jury.score(networks, None)
     with ThreadPoolExecutor(2) as executor:
-        threaded = jury.hear(networks, executor)
+        threaded = jury.score(networks, executor)
     for name in ("sizes", "seen", "unseen"):
         assert_array_equal(getattr(alone, name), getattr(threaded, name))
 
@@ -204,7 +204,7 @@ def ascending(task, n_epochs=4):
     rows = NetworkRows.prepared(X, Scaling.identity(4), LAYOUT)
     seeds = np.random.SeedSequence(0).spawn(3)
     return AscendingMembers(
-        [Climber.start(LAYOUT, seed) for seed in seeds],
+        [AscentState.start(LAYOUT, seed) for seed in seeds],
         [rows] * 3,
         own_targets(targets, held_out),
         LossSet(get_losses(LOSSES), 3),
@@ -247,7 +247,7 @@ def test_ascending_members_are_climbers_side_by_side(task):
     ):
         for _ in range(2):
             loss_set, plan = LossSet(get_losses(LOSSES), 3), members._one_epoch.plan
-            (climber,) = climbed([climber], rows, [own], loss_set, plan, 0)
+            (climber,) = after_epoch([climber], rows, [own], loss_set, plan, 0)
         assert_array_equal(members.networks()[i], climber.average)
         assert_array_equal(second["members_train"][i], climber.losses)
 
@@ -362,7 +362,7 @@ def test_an_interrupt_between_members_repeats_nothing(task, at):
 def run_of(task, members, progress=None):
     X, targets, held_out = task
     rows = NetworkRows.prepared(X, Scaling.identity(4), LAYOUT)
-    jury = Jury([rows] * len(held_out), held_out, None)
+    jury = HeldOutScorer([rows] * len(held_out), held_out, None)
     return MemberRun(members, jury, targets, targets, LOSSES, None, progress)
 
 
@@ -374,7 +374,7 @@ def test_an_epoch_of_a_run(task, make):
     progress = run.progress
     assert progress.epoch == 3
     assert progress.history == tuple(records)
-    together = run.jury.hear(members.networks(), None)
+    together = run.jury.score(members.networks(), None)
     truth = task[1].dense
     assert_array_equal(
         records[-1]["incumbent_train"], loss_values(truth, together.seen, LOSSES)

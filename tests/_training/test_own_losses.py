@@ -8,7 +8,7 @@ from sklearn.datasets import make_multilabel_classification
 
 from clml import Ascent, CLMLClassifier
 from clml._training import own_losses as _own_losses
-from clml._training.jury import Jury
+from clml._training.holdout import HeldOutScorer
 from clml._training.own_losses import FULL, are_slow, map_budget, training_losses
 from clml.losses import (
     Loss,
@@ -17,7 +17,7 @@ from clml.losses import (
     get_losses,
     list_losses,
     loss_values,
-    supports_credit,
+    supports_gradient,
 )
 from clml.network import WideNetwork
 from clml.persistence.checkpoint import Checkpoint
@@ -76,7 +76,7 @@ def halves():
 
 def test_all_named_losses_are_trained_on():
     names = list_losses(role="objective")
-    assert supports_credit(names)
+    assert supports_gradient(names)
     losses = get_losses(names)
     assert training_losses(losses) == losses
 
@@ -166,7 +166,7 @@ def test_the_epoch_is_judged_by_them(halves, monkeypatch, grows):
     """By a loss that grows with every call the first epoch is the best."""
     X, Y, *_ = halves
     calls, heard = [], []
-    hear = Jury.hear
+    hear = HeldOutScorer.hear
 
     def noted(self, networks, executor):
         heard.append(networks)
@@ -177,7 +177,7 @@ def test_the_epoch_is_judged_by_them(halves, monkeypatch, grows):
         nth = min(len(calls), 7)
         return 10.0 ** (nth - 7 if grows else -nth)
 
-    monkeypatch.setattr(Jury, "hear", noted)
+    monkeypatch.setattr(HeldOutScorer, "hear", noted)
     clf = quick(("hamming", own), max_epochs=3, shrinkage=0.0).fit(X, Y)
     best = heard[0 if grows else 2]
     assert len(heard) == 3

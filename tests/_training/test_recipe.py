@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from clml import CMA, Ascent, RankGradient, evolution
-from clml._training.ascent import Climber
+from clml._training.ascent import AscentState
 from clml._training.recipe import (
-    Recipe,
+    TrainingSettings,
     as_network,
     default_epochs,
     default_members,
@@ -21,7 +21,7 @@ LAYOUT = Layout(n_features=3, n_labels=2, embedding_dim=4)
 
 def recipe(search=None, **settings):
     settings = {"n_epochs": 50, "horizon": 50} | settings
-    return Recipe(search=search or Ascent(), **settings)
+    return TrainingSettings(search=search or Ascent(), **settings)
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ def test_the_last_layer_alone_is_moved(rows):
     assert strategy.n_parameters == 5 * 2
     whole = expand(strategy.mean.astype(np.float32)[None])[0]
     start_seed, _ = np.random.SeedSequence(0).spawn(2)
-    np.testing.assert_array_equal(whole, Climber.start(LAYOUT, start_seed).theta)
+    np.testing.assert_array_equal(whole, AscentState.start(LAYOUT, start_seed).theta)
 
 
 def test_the_rate_of_a_rank_gradient_falls_over_its_horizon(rows):

@@ -5,8 +5,8 @@ import pytest
 
 from clml._training import search as _search
 from clml._training.archive import Archive
+from clml._training.init import LastLayer, n_before_last
 from clml._training.search import EpochRows, Fitness, Search, history_arrays
-from clml._training.starts import LastLayer, n_before_last
 from clml.engine import NumpyEngine
 from clml.evolution import RankGradient, RankOneCMA
 from clml.lebesgue import fitness_order, lebesgue_contributions, nondominated

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
-from clml._training.ascent import Climber, climbed
+from clml._training.ascent import AscentState, after_epoch
 from clml._training.steps import AscentPlan, PlainSteps
 from clml._training.training_rows import WideRows
 from clml.losses import LossSet, RowTargets, get_losses
@@ -46,7 +46,7 @@ def problem(form=np.asarray, **settings):
 def members(rows, targets, n):
     """Some members, each without other rows and with an own number of batches."""
     seeds = np.random.SeedSequence(1).spawn(n)
-    climbers = [Climber.start(rows.layout, seed) for seed in seeds]
+    climbers = [AscentState.start(rows.layout, seed) for seed in seeds]
     weight = np.array([np.roll(np.arange(40) >= 9 * m, m) for m in range(n)])
     own = [replace(targets, weight=targets.weight * w, weighted=True) for w in weight]
     return climbers, own
@@ -67,8 +67,8 @@ def test_twin(losses, form, surrogate):
     climbers, own = members(rows, targets, 3)
     assert len({round(np.count_nonzero(one.weight) / 6) for one in own}) > 1
     # An output at a threshold may be rounded to the other side, but not in these few.
-    quick = climbed(climbers, rows, own, loss_set, plan, 0)
-    slow = climbed(climbers, SlowRows(rows.X, rows.layout), own, loss_set, plan, 0)
+    quick = after_epoch(climbers, rows, own, loss_set, plan, 0)
+    slow = after_epoch(climbers, SlowRows(rows.X, rows.layout), own, loss_set, plan, 0)
     for one, other, before in zip(quick, slow, climbers, strict=True):
         assert_allclose(one.sums.columns, other.sums.columns, rtol=1e-6)
         assert_allclose(one.sums.labels, other.sums.labels, rtol=1e-6)
@@ -90,9 +90,9 @@ def test_members_are_the_same_together_and_alone(form, losses):
     climbers, own = members(rows, targets, 4)
     together = alone = climbers
     for _ in range(2):
-        together = climbed(together, rows, own, loss_set, PLAN, 0)
+        together = after_epoch(together, rows, own, loss_set, PLAN, 0)
         alone = [
-            climbed([one], rows, [its], loss_set, PLAN, 0)[0]
+            after_epoch([one], rows, [its], loss_set, PLAN, 0)[0]
             for one, its in zip(alone, own, strict=True)
         ]
     for one, other in zip(together, alone, strict=True):
@@ -107,7 +107,7 @@ def test_members_that_are_given_stay_as_they_are():
     rows, targets = problem()
     climbers, own = members(rows, targets, 2)
     before = copy.deepcopy(climbers)
-    climbed(climbers, rows, own, LossSet(get_losses(THREE), 3), PLAN, 0)
+    after_epoch(climbers, rows, own, LossSet(get_losses(THREE), 3), PLAN, 0)
     for one, other in zip(climbers, before, strict=True):
         assert_array_equal(one.theta, other.theta)
         assert_array_equal(one.adam.first, other.adam.first)
@@ -122,10 +122,10 @@ def test_rows_of_weight_0_are_not_used():
     own = copy.copy(targets)
     object.__setattr__(own, "weight", weight)
     loss_set = LossSet(get_losses(THREE), 3)
-    begin = Climber.start(rows.layout, np.random.SeedSequence(0))
-    (one,) = climbed([begin], rows, [own], loss_set, PLAN, 0)
+    begin = AscentState.start(rows.layout, np.random.SeedSequence(0))
+    (one,) = after_epoch([begin], rows, [own], loss_set, PLAN, 0)
     spoilt = WideRows(rows.X.copy(), rows.layout)
     spoilt.X[25:] = np.nan
-    (other,) = climbed([begin], spoilt, [own], loss_set, PLAN, 0)
+    (other,) = after_epoch([begin], spoilt, [own], loss_set, PLAN, 0)
     assert_array_equal(one.theta, other.theta)
     assert one.epoch == 1 and np.isfinite(one.losses).all()

@@ -15,7 +15,7 @@ from clml.losses import (
     get_loss,
     get_losses,
     list_losses,
-    statistic_weights,
+    measure_gradient,
 )
 
 ADDITIVE = [name for name in list_losses() if get_loss(name).additive]
@@ -55,7 +55,7 @@ def assert_same_prices(loss_set, columns, labels):
     found = member_prices(loss_set, torch.tensor(columns), torch.tensor(labels))
     for m in range(len(columns)):
         one = Totals(columns[m : m + 1], labels[m : m + 1], {})
-        known = statistic_weights(loss_set, one, 1.0)
+        known = measure_gradient(loss_set, one, 1.0)
         assert_allclose(found.columns[m].numpy(), known.columns, rtol=1e-6, atol=1e-9)
         if labels.size:
             known = known.labels

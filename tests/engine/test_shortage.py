@@ -13,7 +13,7 @@ import scipy.sparse as sp
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
-from clml._support.memory import told_once
+from clml._support.memory import warn_once
 from clml.engine import NumpyEngine, TorchEngine
 from clml.engine import blocks as _blocks
 from clml.engine._device_rows import DeviceRows
@@ -197,7 +197,7 @@ def test_a_device_cuts_rows_and_then_candidates(monkeypatch, path, error):
 
     monkeypatch.setattr(DeviceRows, "product", product)
     message = r"3 times: 1024 rows instead of 2055 and 3 candidates instead of 6 are"
-    with pytest.warns(UserWarning, match=message), told_once():
+    with pytest.warns(UserWarning, match=message), warn_once():
         engine = TorchEngine(layout, X, targets, device=DEVICE, fused=path == "fused")
         found = engine.losses(thetas)
     assert_allclose(found, expected, rtol=0, atol=2 / len(X))

@@ -119,7 +119,7 @@ def test_steps_never_wait_and_never_race(is_sparse, surrogate):
     """No value is read back while an epoch runs, and no sum has an order of chance."""
     trainer, state = built(ALL, is_sparse)
     steps = steps_of(cross_entropy=surrogate)
-    after, _, _ = trainer.climbed(state, steps)
+    after, _, _ = trainer.after_epoch(state, steps)
     with Calls() as calls:
         trainer._epoch(state, after, steps, slice(0, 5))
     assert "bmm" in calls.names
@@ -146,10 +146,10 @@ def test_everything_is_on_one_device(is_sparse, surrogate, activation):
 def test_an_epoch_leaves_what_it_was_given():
     trainer, state = built()
     before = arrays(state)
-    first = trainer.climbed(state, steps_of())
+    first = trainer.after_epoch(state, steps_of())
     assert not state.begun and first[0].begun
     assert_same(arrays(state), before)
-    again = trainer.climbed(state, steps_of())
+    again = trainer.after_epoch(state, steps_of())
     assert_same(arrays(first[0]), arrays(again[0]))
     assert_array_equal(first[1], again[1])
 
@@ -158,7 +158,7 @@ def test_members_do_not_touch_each_other():
     """One alone comes to the same, up to rounding of products of other shapes."""
     trainer, state = built()
     steps = steps_of()
-    together, columns, _ = trainer.climbed(state, steps)
+    together, columns, _ = trainer.after_epoch(state, steps)
     for m in range(5):
         one = slice(m, m + 1)
         own = steps_of(
@@ -167,7 +167,7 @@ def test_members_do_not_touch_each_other():
             keys=steps.keys[:, one],
             rates=steps.rates[..., one],
         )
-        alone, own_columns, _ = trainer.climbed(state.at(one), own)
+        alone, own_columns, _ = trainer.after_epoch(state.at(one), own)
         for name in ("theta", "average", "second", "columns"):
             assert_close([alone.array(name, 0)], [together.array(name, m)])
         np.testing.assert_allclose(own_columns[0], columns[m])
@@ -177,7 +177,7 @@ def test_members_do_not_touch_each_other():
 def test_less_memory_trains_fewer_members_at_once(fails_above, monkeypatch):
     trainer, state = built()
     steps = steps_of()
-    known, columns, labels = trainer.climbed(state, steps)
+    known, columns, labels = trainer.after_epoch(state, steps)
     sizes = []
     epoch = WideTrainer._epoch
 
@@ -191,13 +191,13 @@ def test_less_memory_trains_fewer_members_at_once(fails_above, monkeypatch):
 
     monkeypatch.setattr(WideTrainer, "_epoch", short)
     with pytest.warns(UserWarning, match="members instead of 5 are worked on at once"):
-        found, own_columns, own_labels = trainer.climbed(state, steps)
+        found, own_columns, own_labels = trainer.after_epoch(state, steps)
     assert sum(size for size in sizes if size <= fails_above) == 5
     assert_close(arrays(found), arrays(known))
     np.testing.assert_allclose(own_columns, columns)
     np.testing.assert_allclose(own_labels, labels)
     sizes.clear()
-    trainer.climbed(state, steps)  # tries no more than that again, and says nothing
+    trainer.after_epoch(state, steps)  # tries no more than that again, and says nothing
     assert max(sizes) <= fails_above
 
 
@@ -208,7 +208,7 @@ def test_no_memory_for_one_member(monkeypatch):
     trainer, state = built()
     monkeypatch.setattr(WideTrainer, "_epoch", short)
     with pytest.raises(MemoryError, match="with 1 members at once"):
-        trainer.climbed(state, steps_of())
+        trainer.after_epoch(state, steps_of())
 
 
 def test_no_memory_for_the_networks(monkeypatch):
@@ -219,8 +219,8 @@ def test_no_memory_for_the_networks(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(torch, "empty_like", short)
         with pytest.raises(MemoryError, match=r"networks must fit .* got 5 members"):
-            trainer.climbed(state, steps_of())
-    assert trainer.climbed(state, steps_of())[0].begun
+            trainer.after_epoch(state, steps_of())
+    assert trainer.after_epoch(state, steps_of())[0].begun
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
@@ -235,7 +235,7 @@ def test_recorded_steps_are_those_taken_one_by_one(is_sparse, losses, monkeypatc
             monkeypatch.setattr(_wide_trainer, "_WORTH_RECORDING", 99)
         trainer, state = built(losses, is_sparse, device=device)
         for _ in range(3):
-            state, columns, _ = trainer.climbed(state, steps)
+            state, columns, _ = trainer.after_epoch(state, steps)
         assert bool(trainer._graphs) == recorded
         if recorded:
             assert None not in trainer._graphs.values()
@@ -250,11 +250,11 @@ def test_what_cannot_be_recorded_is_trained_all_the_same(monkeypatch, caplog):
 
     device, steps = torch.device("cuda"), steps_of(n_steps=14)
     trainer, state = built(device=device)
-    known, _, _ = trainer.climbed(state, steps)
+    known, _, _ = trainer.after_epoch(state, steps)
     monkeypatch.setattr(_wide_trainer, "_Recorded", fails)
     trainer, state = built(device=device)
     with caplog.at_level("INFO", "clml"):
-        found, _, _ = trainer.climbed(state, steps)
+        found, _, _ = trainer.after_epoch(state, steps)
     assert "not recorded" in caplog.text
     for one, other in zip(found.tensors, known.tensors, strict=True):
         np.testing.assert_allclose(one.cpu(), other.cpu(), rtol=1e-4, atol=1e-5)

@@ -31,7 +31,7 @@ from clml.experiments import (
     to_markdown,
     write_tables,
 )
-from clml.experiments._beside import common_part, slip_notes
+from clml.experiments._paper_comparison import common_part, slip_notes
 from clml.experiments._table import MISSING, marked_best
 from clml.experiments._table_formats import escape_latex, escape_markdown
 from clml.experiments.plan import Plan

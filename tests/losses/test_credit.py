@@ -16,9 +16,9 @@ from clml.losses import (
     get_loss,
     get_losses,
     list_losses,
-    output_credit,
-    statistic_weights,
-    supports_credit,
+    measure_gradient,
+    output_gradient,
+    supports_gradient,
 )
 from clml.losses.credit import affine_slope, is_affine
 
@@ -107,7 +107,7 @@ def test_equals_the_slow_twin(few, batch, seed):
     weights = random_weights(rng, loss_set)
     gains = rng.random(scores.shape, dtype=np.float32)
     arguments = scores, targets, rows, shifts, gains, weights, loss_set
-    credit, totals = output_credit(*arguments)
+    credit, totals = output_gradient(*arguments)
     assert credit.dtype == np.float32
     assert_allclose(credit, slow_credit(*arguments), 1e-5, 2e-5)
     assert not credit[targets.weight[rows] == 0].any()
@@ -130,10 +130,10 @@ def test_each_loss_alone(name, n_labels, share):
     loss_set = LossSet(get_losses((name,)), n_labels)
     totals = loss_set.new_totals(1)
     loss_set.accumulate(totals, scores[None], targets)
-    weights = statistic_weights(loss_set, totals, float(targets.weight.sum()))
+    weights = measure_gradient(loss_set, totals, float(targets.weight.sum()))
     shifts = np.abs(rng.normal(size=shape)).astype(np.float32)
     arguments = scores, targets, np.arange(12), shifts, shifts, weights, loss_set
-    credit, _ = output_credit(*arguments)
+    credit, _ = output_gradient(*arguments)
     assert_allclose(credit, slow_credit(*arguments), 2e-4, 1e-6)
     if name != "subset_zero_one" or n_labels == 6:
         assert credit.any()
@@ -148,7 +148,7 @@ def test_by_hand():
     columns = np.zeros(13)
     columns[SCALARS.index("lrap")] = 6.0
     weights = StatisticWeights(columns, np.zeros((3, 3)))
-    credit, totals = output_credit(
+    credit, totals = output_gradient(
         scores, targets, np.array([0]), shifts, np.ones_like(shifts), weights, loss_set
     )
     # First: at 1 it ties, and ties count against: no change. Second: up to rank 1,
@@ -166,7 +166,7 @@ def test_a_shift_that_rounds_away_on_one_side():
     assert (scores + shifts == scores).all() and (scores - shifts < scores).all()
     weights = random_weights(np.random.default_rng(6), loss_set)
     arguments = scores, targets, np.array([0]), shifts, scores, weights, loss_set
-    credit, _ = output_credit(*arguments)
+    credit, _ = output_gradient(*arguments)
     assert_allclose(credit, slow_credit(*arguments), 1e-5, 1e-6)
 
 
@@ -181,7 +181,7 @@ def test_mean_over_draws_is_the_smoothed_derivative():
     columns = np.zeros(13)
     columns[SCALARS.index("wrong")] = -1.0
     xi = np.abs(rng.standard_normal((draws, 5), dtype=np.float32))
-    credit, _ = output_credit(
+    credit, _ = output_gradient(
         np.tile(z.astype(np.float32), (draws, 1)),
         targets,
         np.zeros(draws, dtype=np.int64),
@@ -202,7 +202,7 @@ def test_a_row_with_nan_has_no_credit_and_spoils_the_totals():
     scores = np.array([[0.1, np.nan, 0.2], [-0.1, 0.3, -np.inf]], dtype=np.float32)
     ones = np.ones_like(scores)
     weights = random_weights(np.random.default_rng(3), loss_set)
-    credit, totals = output_credit(
+    credit, totals = output_gradient(
         scores, targets, np.arange(2), ones, ones, weights, loss_set
     )
     assert not credit[0].any()
@@ -219,7 +219,7 @@ def test_inputs_are_not_changed():
     scores, shifts, gains = rng.random((3, 5, 4), dtype=np.float32)
     held = scores, shifts, gains, weights.columns, weights.labels, targets.weight
     before = [array.copy() for array in held]
-    output_credit(scores, targets, np.arange(5), shifts, gains, weights, loss_set)
+    output_gradient(scores, targets, np.arange(5), shifts, gains, weights, loss_set)
     for array, copy in zip(held, before, strict=True):
         assert_array_equal(array, copy)
 
@@ -240,7 +240,7 @@ def test_bad_arrays(change, message):
     given_ = dict.fromkeys(("scores", "shifts", "gains"), np.zeros((2, 3), "f"))
     weights = StatisticWeights(np.zeros(13), np.zeros((3, 3)))
     with pytest.raises(ValueError, match=message):
-        output_credit(
+        output_gradient(
             **(given_ | change),
             targets=targets,
             rows=np.arange(2),
@@ -274,7 +274,7 @@ def test_weights_are_the_analytic_derivatives():
         "predicted": by_size,
         "relevant": by_size,
     }
-    weights = statistic_weights(loss_set, totals, weight)
+    weights = measure_gradient(loss_set, totals, weight)
     for i, name in enumerate(SCALARS):
         found = weights.columns[i]
         assert_allclose(found, expected.get(name, 0.0), 1e-6, err_msg=name)
@@ -286,7 +286,7 @@ def test_weights_are_the_change_of_the_log_measure(name):
     # Along a random direction in all sums at once.
     loss_set = LossSet(get_losses(sorted({name, "hamming"})), 7)
     totals, weight = totals_of(loss_set, seed=1)
-    weights = statistic_weights(loss_set, totals, weight)
+    weights = measure_gradient(loss_set, totals, weight)
     rng = np.random.default_rng(5)
     columns = rng.random(totals.columns.shape) * totals.columns
     labels = rng.random(totals.labels.shape) * totals.labels
@@ -313,7 +313,7 @@ def test_weights_of_macro_f1_by_hand():
     loss_set = LossSet(get_losses(("macro_f1",)), 2)
     totals = loss_set.new_totals(1)
     totals.labels[0] = [[1, 0], [1, 0], [2, 0]]
-    weights = statistic_weights(loss_set, totals, 3.0)
+    weights = measure_gradient(loss_set, totals, 3.0)
     slope = 1 / (2 - 2 / 3)  # of ln(2 − L), with 1 − L = 1/3
     expected = [[slope / 3, 0], [-slope / 9, 0], [-slope / 9, 0]]
     assert_allclose(weights.labels, expected, 1e-6, 1e-12)
@@ -326,13 +326,13 @@ def test_weights_stay_finite():
     targets = RowTargets.from_indicator([[1, 0, 0], [0, 1, 0]])
     wrong = np.array([[[-1.0, 1, 1], [1, -1, 1]]])
     loss_set.accumulate(totals, wrong, targets)
-    weights = statistic_weights(loss_set, totals, 2.0)
+    weights = measure_gradient(loss_set, totals, 2.0)
     assert np.isfinite(weights.columns).all()
     assert weights.columns[SCALARS.index("hits")] > 0
     assert weights.columns[SCALARS.index("wrong")] < 0
     totals.columns[:] = np.nan
     totals.labels[:] = np.nan
-    weights = statistic_weights(loss_set, totals, 2.0)
+    weights = measure_gradient(loss_set, totals, 2.0)
     assert not weights.columns.any()
     assert not weights.labels.any()
 
@@ -362,7 +362,7 @@ class OwnStatistic(Loss):
     ],
 )
 def test_supports_credit(losses, supported):
-    assert supports_credit(losses) is supported
+    assert supports_gradient(losses) is supported
 
 
 @pytest.mark.parametrize("loss", [OwnStatistic, "macro_auc"])
@@ -370,7 +370,7 @@ def test_losses_without_credit_are_refused(loss):
     loss_set = LossSet(get_losses(("hamming", loss)), 3)
     name = get_loss(loss).name
     with pytest.raises(ValueError, match=rf"built-in row statistics .* got \['{name}"):
-        statistic_weights(loss_set, loss_set.new_totals(1), 1.0)
+        measure_gradient(loss_set, loss_set.new_totals(1), 1.0)
 
 
 @pytest.mark.parametrize("name", [n for n in list_losses() if get_loss(n).affine])
@@ -399,5 +399,5 @@ def test_a_subclass_with_another_formula_is_not_affine():
     targets = RowTargets.from_indicator([[1, 0], [0, 1]])
     loss_set.accumulate(totals, np.array([[[1.0, -1.0], [1.0, 1.0]]]), targets)
     # A quarter of the decisions is wrong: L = 1/16, dL/dwrong = 2 · 1/4 · 1/4.
-    price = statistic_weights(loss_set, totals, 2.0).columns[0]
+    price = measure_gradient(loss_set, totals, 2.0).columns[0]
     assert price == pytest.approx(-0.125 / (2 - 1 / 16))

@@ -20,8 +20,8 @@ from clml.losses import (
     get_loss,
     get_losses,
     list_losses,
+    measure_gradient,
     smoothed_gradient,
-    statistic_weights,
 )
 from clml.losses._gaussian import normal_lanes
 from clml.losses._smoothed import smoothed_statistics
@@ -583,7 +583,7 @@ def test_climbing_lowers_each_loss(name):
     scores = rng.normal(size=Y.shape).astype(np.float32)
     first = look(scores)[1]
     for _ in range(60):
-        prices = statistic_weights(loss_set, look(scores)[0], 40.0)
+        prices = measure_gradient(loss_set, look(scores)[0], 40.0)
         step, _ = smoothed_gradient(scores, targets, rows, 0.7, prices, loss_set)
         scores += step / max(np.abs(step).max(), 1e-9) * np.float32(0.2)
     assert look(scores)[1] - least < 0.75 * (first - least)

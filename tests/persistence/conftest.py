@@ -27,7 +27,7 @@ def fitted(small_data):
 
 @pytest.fixture(scope="session")
 def fitted_members(small_data):
-    """One of three members that climbed; tests do not change it."""
+    """One of three members that after_epoch; tests do not change it."""
     with pytest.MonkeyPatch.context() as patch:
         shorten_maps(patch, 5)
         return CLMLClassifier(

@@ -18,14 +18,14 @@ import numpy as np
 from .._base.partitions import is_dask
 from .._base.rows import FitRows
 from .._support.cluster import current_client, open_client, told_if_closed
-from .._support.memory import told_once
+from .._support.memory import warn_once
 from .._support.names import shown
 from .._support.pickling import refuse_unpicklable
 from .._support.sklearn_compat import warn_user
 from .._support.torch import cpu_threads
-from .._training.keeper import Keeper
-from .._training.network_fit import NetworkFit
+from .._training.builder import TrainingBuilder
 from .._training.recipe import MANY_WEIGHTS, as_network
+from .._training.run_checkpoint import RunCheckpoint
 from .._training.searches import CMA, Ascent, RankGradient, SearchMethod, as_search
 from ..datasets import RowPartitions, as_partitions
 from ..engine import single_threaded_blas
@@ -225,7 +225,7 @@ def fit_in_partitions(
     _refuse_settings(clf)
     device = _device(clf)
     with (
-        told_once(),
+        warn_once(),
         single_threaded_blas(),
         cpu_threads(1) if device == "cpu" else nullcontext(),
         clf._threads() as executor,
@@ -279,7 +279,7 @@ def _run(
     engines: EnginePlan,
     holders: Any,
     executor: Executor | None,
-    keeper: Keeper,
+    keeper: RunCheckpoint,
     arguments: tuple[Any, Any, Any],
 ) -> KeyboardInterrupt | None:
     """Search on partitions that are held."""
@@ -290,7 +290,7 @@ def _run(
     if rows.validation is not None:
         sample = engines.engine(rows.validation).helped_by(executor)
         validation = train.of_part(VALIDATION, sample)
-    built = NetworkFit(
+    built = TrainingBuilder(
         settings=clf,
         method=method,
         network=_network(clf),

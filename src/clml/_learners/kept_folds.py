@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._training.keeper import Clock, Keeper
+from .._training.run_checkpoint import Clock, RunCheckpoint
 from .._training.run_state import damaged, read_float, read_floats
 from .out_of_fold import Fold, FoldScores
 
@@ -19,7 +19,7 @@ class KeptFolds:
 
     Parameters
     ----------
-    keeper : Keeper
+    keeper : RunCheckpoint
     n_labels : int
     folds : sequence of (train, test)
         Those of a fresh start. A run that goes on has the folds that it began with:
@@ -36,7 +36,7 @@ class KeptFolds:
     """
 
     def __init__(
-        self, keeper: Keeper, n_labels: int, folds: Sequence[Fold], clock: Clock
+        self, keeper: RunCheckpoint, n_labels: int, folds: Sequence[Fold], clock: Clock
     ):
         self._keeper, self._n_labels, self._clock = keeper, n_labels, clock
         self.folds = list(folds)
@@ -47,7 +47,7 @@ class KeptFolds:
             found = keeper.saved.get("scores", {})
             took = keeper.saved.get("fold_seconds", {})
             if not isinstance(found, Mapping) or not isinstance(took, Mapping):
-                raise damaged("the scores of folds are none")
+                raise damaged("scores and fold_seconds must be mappings")
             if "seconds" in keeper.saved:
                 clock.before = max(0.0, read_float(keeper.saved, "seconds"))
             self.learners = _read_learners(keeper.saved.get("learners"))
@@ -103,7 +103,7 @@ def _read_learners(state: Any) -> list[int] | None:
         return None
     good = isinstance(state, list) and all(type(i) is int and i >= 0 for i in state)
     if not good or not state or sorted(set(state)) != state:
-        raise damaged("its learners are none")
+        raise damaged("learners must be numbers of learners")
     return list(state)
 
 
@@ -123,7 +123,7 @@ def _read_folds(state: Any, n_rows: int, n_folds: int) -> list[Fold]:
         )
         for fold in state
     ):
-        raise damaged("its folds are none")
+        raise damaged("folds must be pairs of row numbers")
     if any(len(np.intersect1d(train, test)) for train, test in state):
         raise damaged("its folds train on what they test")
     tests = np.concatenate([np.empty(0, np.int64), *(test for _, test in state)])

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._training.adam import Adam
-from ..losses import smoothed_gradient, statistic_weights, supports_credit
+from ..losses import measure_gradient, smoothed_gradient, supports_gradient
 from .score_engine import ScoreEngine
 
 _STEPS = 30
@@ -25,7 +25,7 @@ _SMOOTHING = 0.25
 
 def can_ascend(engine: ScoreEngine) -> bool:
     """Tell whether the losses have a gradient."""
-    return supports_credit(engine.loss_set.losses)
+    return supports_gradient(engine.loss_set.losses)
 
 
 def ascended_deviations(
@@ -68,7 +68,7 @@ def ascended_deviations(
         logits = engine.scores(theta)[0].astype(np.float32)
         totals = loss_set.new_totals(1)
         loss_set.accumulate(totals, logits[None], targets)
-        prices = statistic_weights(loss_set, totals, weight)
+        prices = measure_gradient(loss_set, totals, weight)
         slope, _ = smoothed_gradient(
             logits, targets, None, _SMOOTHING, prices, loss_set
         )

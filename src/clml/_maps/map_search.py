@@ -116,7 +116,7 @@ class Shrinkage:
                 for name, value in path
             }
         except (TypeError, ValueError) as error:
-            raise damaged("the path of strengths is none") from error
+            raise damaged("the shrinkage path must map names to numbers") from error
         return cls(path=pairs, **{n: read_float(state, n) for n in cls._NUMBERS})
 
 

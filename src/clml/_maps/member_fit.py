@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._training.jury import Together
+from .._training.builder import TrainingBuilder
+from .._training.holdout import EnsembleLogits
 from .._training.members import MemberRun
-from .._training.network_fit import NetworkFit
 from .._training.own_losses import FULL, MapBudget
 from .._training.search import history_arrays
 from ..lebesgue import Ties
@@ -25,7 +25,7 @@ from .score_map import apply_map
 
 
 @dataclass(frozen=True)
-class OutputSettings:
+class MapSettings:
     """How the front of the members' outputs is searched for.
 
     Attributes
@@ -49,7 +49,7 @@ class OutputSettings:
     ascends: bool = True
 
     @classmethod
-    def of(cls, fit: NetworkFit, budget: MapBudget) -> OutputSettings:
+    def of(cls, fit: TrainingBuilder, budget: MapBudget) -> MapSettings:
         """Return those of a fit."""
         return cls(
             losses=fit.settings.losses,
@@ -67,7 +67,7 @@ class OutputSettings:
 _WORTH_A_THREAD = 10_000
 
 
-def plain_outputs(run: MemberRun, together: Together) -> EvolvedMap:
+def plain_outputs(run: MemberRun, together: EnsembleLogits) -> EvolvedMap:
     """Return the outputs as they are, for a model that holds whatever comes."""
     n_labels = run.judge.n_labels
     identity = np.concatenate([np.ones(n_labels), np.zeros(n_labels)])
@@ -79,8 +79,8 @@ def plain_outputs(run: MemberRun, together: Together) -> EvolvedMap:
 
 def evolved_outputs(
     run: MemberRun,
-    together: Together,
-    settings: OutputSettings,
+    together: EnsembleLogits,
+    settings: MapSettings,
     executor: Any,
     judged: bool = True,
 ) -> EvolvedMap:
@@ -113,7 +113,7 @@ def evolved_outputs(
 
 def member_attributes(
     run: MemberRun,
-    together: Together,
+    together: EnsembleLogits,
     outputs: EvolvedMap,
     losses: Any,
     calibrate: bool,

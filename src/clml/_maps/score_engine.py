@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from .._support.memory import Portion, begin_sparingly
+from .._support.memory import BatchSize, start_small
 from .._support.simd import side_by_side
 from ..engine.base import drawn_rows
 from ..engine.blocks import BLOCK_CANDIDATES, Task, add_up, cut, rows_per_block
@@ -73,8 +73,8 @@ class ScoreEngine:
         self._scores = np.ascontiguousarray(scores, dtype=np.float64)
         self._executor = executor
         self._rule: str | None = None
-        self._in_flight = Portion("candidates", BLOCK_CANDIDATES)
-        self._scored = Portion("candidates' scores")
+        self._in_flight = BatchSize("candidates", BLOCK_CANDIDATES)
+        self._scored = BatchSize("candidates' scores")
         self._decode: Callable[..., NDArray[np.float64]] = partial(
             np.asarray, dtype=np.float64
         )
@@ -184,7 +184,7 @@ class ScoreEngine:
                 for name, values in found.items():
                     matrix_losses[name][where] = values
 
-        self._in_flight.work_through(len(thetas), max(len(thetas), 1), some)
+        self._in_flight.for_each_batch(len(thetas), max(len(thetas), 1), some)
         weight = float(self.targets.weight.sum())
         statistics = self.loss_set.statistics(totals, weight)
         statistics.matrix_losses = matrix_losses
@@ -296,7 +296,7 @@ class ScoreEngine:
 
         per_candidate = self.n_rows * self.targets.n_labels * 8
         step = max(_LOGIT_BYTES // (per_candidate * BLOCK_CANDIDATES), 1)
-        self._scored.work_through(len(bias), step * BLOCK_CANDIDATES, some)
+        self._scored.for_each_batch(len(bias), step * BLOCK_CANDIDATES, some)
         return found
 
     def _run(
@@ -306,7 +306,7 @@ class ScoreEngine:
         size = n_candidates * self._scores.size
         helpers = None if size < _SMALL_WORK else self._executor
         missed = partial(self._in_flight.cut, n_candidates)
-        return begin_sparingly(helpers, work, tasks, missed=missed)()
+        return start_small(helpers, work, tasks, missed=missed)()
 
 
 def _in_one(

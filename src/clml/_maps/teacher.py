@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from .._training.keeper import Clock
+from .._training.run_checkpoint import Clock
 from ..losses import RowTargets
 from .label_calibration import fit_label_calibration
 

@@ -74,7 +74,7 @@ _watch: ContextVar[_Watch | None] = ContextVar("clml_memory_watch", default=None
 
 
 @contextmanager
-def told_once() -> Iterator[None]:
+def warn_once() -> Iterator[None]:
     """Say once, at the end, what of memory ran out meanwhile.
 
     It holds for portions that are made inside, in this thread. Others warn whenever
@@ -82,8 +82,8 @@ def told_once() -> Iterator[None]:
 
     Examples
     --------
-    >>> from clml._support.memory import told_once
-    >>> with told_once():
+    >>> from clml._support.memory import warn_once
+    >>> with warn_once():
     ...     pass  # a fit
     """
     watch = _Watch()
@@ -96,7 +96,7 @@ def told_once() -> Iterator[None]:
         _watch.reset(token)
 
 
-class Portion:
+class BatchSize:
     """How many are worked on at once: half as many each time that memory runs out.
 
     Engines that are made from one another share theirs, so that none of them tries
@@ -116,14 +116,14 @@ class Portion:
     Examples
     --------
     >>> import warnings
-    >>> from clml._support.memory import Portion
+    >>> from clml._support.memory import BatchSize
     >>> done = []
     >>> def work(start, stop):
     ...     if stop - start > 3:
     ...         raise MemoryError
     ...     done.append((start, stop))
     >>> with warnings.catch_warnings(action="ignore"):
-    ...     Portion("rows").work_through(8, 100, work)  # warns: 2 instead of 8
+    ...     BatchSize("rows").for_each_batch(8, 100, work)  # warns: 2 instead of 8
     >>> done
     [(0, 2), (2, 4), (4, 6), (6, 8)]
     """
@@ -163,7 +163,7 @@ class Portion:
             told, self._own_watch = self._own_watch, _Watch()
             told.tell()
 
-    def work_through(
+    def for_each_batch(
         self,
         n: int,
         wanted: int,
@@ -213,7 +213,7 @@ class Portion:
 _NOTHING: Any = object()
 
 
-def begin_sparingly(
+def start_small(
     executor: Executor | None,
     work: Callable[..., Result],
     *arguments: Iterable[Any],

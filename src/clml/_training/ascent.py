@@ -2,7 +2,7 @@
 
 The losses have no derivative, but they are closing formulas of sums over rows. Smoothed
 a little, or with one output of one row moved, they show what they make of an output
-(:func:`clml.losses.smoothed_gradient`, :func:`clml.losses.output_credit`); the network,
+(:func:`clml.losses.smoothed_gradient`, :func:`clml.losses.output_gradient`); the network,
 which is smooth, says which weights move that output. No surrogate takes the place of a
 loss.
 """
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..losses import LossSet, RowTargets, Totals, weights_of_each
+from ..losses import LossSet, RowTargets, Totals, measure_gradients
 from .adam import Adam
 from .steps import AscentPlan, Moving
 from .training_rows import Startable, TrainingRows
@@ -40,7 +40,7 @@ _ANY_SEED = _AnySeed()
 
 
 @dataclass(frozen=True, eq=False)
-class Climber:
+class AscentState:
     """One member on its way. A value: an epoch returns another.
 
     Attributes
@@ -66,7 +66,7 @@ class Climber:
     losses: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
 
     @classmethod
-    def start(cls, layout: Startable, seed: np.random.SeedSequence) -> Climber:
+    def start(cls, layout: Startable, seed: np.random.SeedSequence) -> AscentState:
         """Draw the weights that a network begins with."""
         generator = np.random.default_rng(seed)
         theta = layout.start(generator)
@@ -78,14 +78,14 @@ class Climber:
         )
 
 
-def climbed(
-    climbers: Sequence[Climber],
+def after_epoch(
+    climbers: Sequence[AscentState],
     rows: TrainingRows,
     targets: Sequence[RowTargets],
     loss_set: LossSet,
     plan: AscentPlan,
     begun: int,
-) -> list[Climber]:
+) -> list[AscentState]:
     """Return members after one more epoch over their rows of positive weight.
 
     Each is what it would be alone; together they take less time where an epoch is
@@ -93,7 +93,7 @@ def climbed(
 
     Parameters
     ----------
-    climbers : sequence of Climber
+    climbers : sequence of AscentState
         After the same number of epochs.
     rows : TrainingRows
         As all of them read them.
@@ -124,7 +124,7 @@ def climbed(
     )
     seen, weight = loss_set.new_totals(len(climbers)), np.zeros(len(climbers))
     for first in range(0, n_batches, BATCHES_A_PRICE):
-        prices = weights_of_each(loss_set, sums, 1.0)
+        prices = measure_gradients(loss_set, sums, 1.0)
         some = [own[first : first + BATCHES_A_PRICE] for own in batches]
         rates = [
             [
@@ -143,7 +143,7 @@ def climbed(
     statistics = loss_set.statistics(_divided(seen, weight), 1.0)
     losses = loss_set.close(statistics)
     return [
-        Climber(
+        AscentState(
             moving.theta[m],
             moving.average[m],
             moving.adams[m],
@@ -156,7 +156,7 @@ def climbed(
     ]
 
 
-def _moving(climbers: Sequence[Climber]) -> Moving:
+def _moving(climbers: Sequence[AscentState]) -> Moving:
     """Return copies of members that steps may change."""
     first = np.stack([one.adam.first for one in climbers])
     second = np.stack([one.adam.second for one in climbers])

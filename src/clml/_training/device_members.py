@@ -1,6 +1,6 @@
 """Members that climb on a device, all of them in one batch.
 
-What is trained is a ``Climber`` all the same: one whose weights stay on the device
+What is trained is a ``AscentState`` all the same: one whose weights stay on the device
 until somebody asks for them. So checkpoints, warm starts and what follows a fit know
 nothing of it, and a run may go on elsewhere.
 """
@@ -28,7 +28,7 @@ from ..engine import (
 )
 from ..losses import LossSet, RowTargets, Totals
 from .adam import Adam
-from .ascent import BATCHES_A_PRICE, KEPT_SUMS, Climber, sums_of
+from .ascent import BATCHES_A_PRICE, KEPT_SUMS, AscentState, sums_of
 from .member_epochs import AscentEpoch
 from .members import AscendingMembers
 from .steps import AVERAGED, AscentPlan
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 _ADAM = Adam(0, maximize=True)
 
 
-class HeldClimber(Climber):
+class HeldClimber(AscentState):
     """A member in a device's memory; its weights are copied when they are asked for.
 
-    A copy, or what is pickled, is a plain ``Climber``.
+    A copy, or what is pickled, is a plain ``AscentState``.
 
     Parameters
     ----------
@@ -109,17 +109,17 @@ class HeldClimber(Climber):
         )
         return Totals(columns, labels, {})
 
-    def on_host(self) -> Climber:
+    def on_host(self) -> AscentState:
         """Return the member with nothing on a device."""
-        return Climber(*self._parts)
+        return AscentState(*self._parts)
 
     def __reduce__(self) -> Any:
-        return Climber, self._parts
+        return AscentState, self._parts
 
     @property
     def _parts(self) -> tuple[Any, ...]:
-        """The fields of a ``Climber``, in their order."""
-        return tuple(getattr(self, one.name) for one in fields(Climber))
+        """The fields of a ``AscentState``, in their order."""
+        return tuple(getattr(self, one.name) for one in fields(AscentState))
 
 
 # Messages and logs show objects by their repr, and must not show rows.
@@ -181,7 +181,7 @@ class MemberDevice:
             return tensor
         return import_torch().tensor(theta, device=self._device)
 
-    def remember(self, climbers: Sequence[Climber]) -> None:
+    def remember(self, climbers: Sequence[AscentState]) -> None:
         """Note which averages need not be sent back."""
         self._known = {
             id(one.average): (one.average, one.held.tensor("average", one.place))
@@ -197,26 +197,26 @@ class MemberDevice:
         if epoch is not self._epoch:
             self._epoch, self._trainers = epoch, {}
             self._labels = MemberLabels.put(epoch.targets[0], self._device)
-        found: dict[int, Climber] = {}
+        found: dict[int, AscentState] = {}
         climbers = dict(zip(numbers, members, strict=True))
         for together in _alike(epoch, numbers):
             some = [climbers[number] for number in together]
-            climbed = self._climbed(epoch, together, some)
-            found |= dict(zip(together, climbed, strict=True))
+            after_epoch = self._climbed(epoch, together, some)
+            found |= dict(zip(together, after_epoch, strict=True))
         return [found[number] for number in numbers]
 
     def _climbed(
-        self, epoch: AscentEpoch, numbers: Sequence[int], climbers: list[Climber]
-    ) -> list[Climber]:
+        self, epoch: AscentEpoch, numbers: Sequence[int], climbers: list[AscentState]
+    ) -> list[AscentState]:
         """Train members that take as many steps, those of one encoding side by side."""
         targets = [epoch.targets[number] for number in numbers]
         trainer = self._trainer(epoch, tuple(numbers))
         steps, generators = _steps(climbers, targets, epoch.plan, epoch.begun)
         if any(climber.sums is None for climber in climbers):
             climbers = self._with_sums(epoch, numbers, climbers, steps)
-        state, columns, labels = trainer.climbed(_state(trainer, climbers), steps)
+        state, columns, labels = trainer.after_epoch(_state(trainer, climbers), steps)
         loss_set = epoch.loss_set
-        after: list[Climber] = []
+        after: list[AscentState] = []
         for i, (climber, own) in enumerate(zip(climbers, targets, strict=True)):
             seen = Totals(columns[i : i + 1], labels[i : i + 1], {})
             weight = float(own.weight[own.weight > 0].sum())
@@ -230,9 +230,9 @@ class MemberDevice:
         self,
         epoch: AscentEpoch,
         numbers: Sequence[int],
-        climbers: Sequence[Climber],
+        climbers: Sequence[AscentState],
         steps: EpochSteps,
-    ) -> list[Climber]:
+    ) -> list[AscentState]:
         """Return members before their first step with the sums that prices need."""
         found = []
         for i, (number, climber) in enumerate(zip(numbers, climbers, strict=True)):
@@ -281,7 +281,7 @@ class DeviceMembers(AscendingMembers):
     def __init__(
         self,
         device: MemberDevice,
-        climbers: Sequence[Climber],
+        climbers: Sequence[AscentState],
         rows: Sequence[TrainingRows],
         targets: Sequence[RowTargets],
         loss_set: LossSet,
@@ -291,7 +291,7 @@ class DeviceMembers(AscendingMembers):
         super().__init__(climbers, rows, targets, loss_set, plan, begun, device)
         self._device = device
 
-    def state(self) -> tuple[Climber, ...]:
+    def state(self) -> tuple[AscentState, ...]:
         """Return what another run goes on from, with nothing on the device."""
         return tuple(
             one.on_host() if isinstance(one, HeldClimber) else one
@@ -324,13 +324,13 @@ def _alike(epoch: AscentEpoch, numbers: Sequence[int]) -> list[list[int]]:
     return list(found.values())
 
 
-def _steps_taken(climber: Climber) -> int:
+def _steps_taken(climber: AscentState) -> int:
     if isinstance(climber, HeldClimber):
         return climber.n_steps
     return climber.adam.n_steps
 
 
-def _state(trainer: WideTrainer, climbers: Sequence[Climber]) -> WideState:
+def _state(trainer: WideTrainer, climbers: Sequence[AscentState]) -> WideState:
     """Return members on the device; those that are there are not sent again."""
     first = climbers[0]
     if isinstance(first, HeldClimber) and all(
@@ -358,12 +358,12 @@ def _state(trainer: WideTrainer, climbers: Sequence[Climber]) -> WideState:
 
 
 def _steps(
-    climbers: Sequence[Climber],
+    climbers: Sequence[AscentState],
     targets: Sequence[RowTargets],
     plan: AscentPlan,
     begun: int,
 ) -> tuple[EpochSteps, list[dict[str, Any]]]:
-    """Draw what an epoch of some members does, as ``climbed`` draws it.
+    """Draw what an epoch of some members does, as ``after_epoch`` draws it.
 
     Returns
     -------

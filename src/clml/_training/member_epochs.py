@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..engine import NumpyEngine, TorchEngine
 from ..evolution import Strategy
 from ..losses import LossSet, RowTargets
-from .ascent import Climber, climbed
+from .ascent import AscentState, after_epoch
 from .candidates import as_single
 from .search import EpochRows, Fitness, defined_losses, n_undefined
 from .steps import AscentPlan
@@ -59,16 +59,16 @@ class AscentEpoch:
     plan: AscentPlan
     begun: int
 
-    def __call__(self, number: int, climber: Climber) -> Climber:
+    def __call__(self, number: int, climber: AscentState) -> AscentState:
         """Return a member after one more epoch."""
         (after,) = self.together([number], [climber])
         return after
 
     def together(
-        self, numbers: Sequence[int], climbers: Sequence[Climber]
-    ) -> list[Climber]:
+        self, numbers: Sequence[int], climbers: Sequence[AscentState]
+    ) -> list[AscentState]:
         """Return members that read the same rows after one more epoch."""
-        return climbed(
+        return after_epoch(
             climbers,
             self.rows[numbers[0]],
             [self.targets[number] for number in numbers],

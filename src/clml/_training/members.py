@@ -22,9 +22,9 @@ from .._support.threads import shared
 from ..engine import NumpyEngine, TorchEngine
 from ..evolution import Strategy
 from ..losses import Loss, LossSet, RowTargets, get_losses
-from .ascent import Climber
+from .ascent import AscentState
 from .epoch_folds import N_FOLDS, EpochChoices, EpochFolds
-from .jury import Jury, Together
+from .holdout import EnsembleLogits, HeldOutScorer
 from .kind_shares import kind_shares
 from .member_epochs import AscentEpoch, EvolutionEpoch, RunAll
 from .search import TRACKED, EpochRows, Fitness, centre, n_undefined
@@ -76,7 +76,7 @@ class AscendingMembers:
 
     Parameters
     ----------
-    climbers : sequence of Climber
+    climbers : sequence of AscentState
     rows : sequence of TrainingRows
         One a member; those of one kind share them.
     targets : sequence of RowTargets
@@ -91,7 +91,7 @@ class AscendingMembers:
 
     def __init__(
         self,
-        climbers: Sequence[Climber],
+        climbers: Sequence[AscentState],
         rows: Sequence[TrainingRows],
         targets: Sequence[RowTargets],
         loss_set: LossSet,
@@ -113,7 +113,7 @@ class AscendingMembers:
         """Epochs that each member has done."""
         return tuple(climber.epoch for climber in self.climbers)
 
-    def state(self) -> tuple[Climber, ...]:
+    def state(self) -> tuple[AscentState, ...]:
         """Return what another run goes on from."""
         return self.climbers
 
@@ -131,7 +131,7 @@ class AscendingMembers:
         # Committed as a whole: an interrupt leaves all members before the epoch.
         self.climbers = tuple(after)
 
-    def _stepped(self, executor: Executor | None) -> list[Climber]:
+    def _stepped(self, executor: Executor | None) -> list[AscentState]:
         groups = self._groups
         climbers = [[self.climbers[number] for number in own] for own in groups]
         found = shared(executor, self._one_epoch.together, groups, climbers)
@@ -258,7 +258,7 @@ class MemberProgress:
     Attributes
     ----------
     epoch : int
-    best : Together or None
+    best : EnsembleLogits or None
         The members after the epoch that the jury liked best, each kind after its own.
     value, best_value : float64 arrays (kinds,)
         Mean logarithm of the judged losses, averaged over the last epochs: now, and
@@ -272,7 +272,7 @@ class MemberProgress:
     """
 
     epoch: int = 0
-    best: Together | None = None
+    best: EnsembleLogits | None = None
     best_value: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     value: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     measure: float = 0.0
@@ -302,7 +302,7 @@ class MemberRun:
     Parameters
     ----------
     members : Members
-    jury : Jury
+    jury : HeldOutScorer
     train, judge : RowTargets
         Of the training rows that the jury follows, and of those that judge.
     losses : sequence of losses
@@ -318,7 +318,7 @@ class MemberRun:
     def __init__(
         self,
         members: Members,
-        jury: Jury,
+        jury: HeldOutScorer,
         train: RowTargets,
         judge: RowTargets,
         losses: Any,
@@ -356,7 +356,7 @@ class MemberRun:
         if self.members.epoch <= now.epoch:
             self.members.step(self._executor)
         step = self.members.record()
-        said = self.jury.hear(self.members.networks(), self._helpers)
+        said = self.jury.score(self.members.networks(), self._helpers)
         train, judged, value = self._judged(said)
         train, of_train = self._parted(train)
         judged, of_judged = self._parted(judged)
@@ -394,7 +394,7 @@ class MemberRun:
         )
         return record
 
-    def _choices(self, said: Together) -> EpochChoices:
+    def _choices(self, said: EnsembleLogits) -> EpochChoices:
         now = self.progress.choices
         if self._folds is None:
             return now
@@ -411,7 +411,7 @@ class MemberRun:
         done = self.progress.epoch
         return done > 0 and all(epoch == done for epoch in self.members.epochs)
 
-    def weighed(self) -> Together:
+    def weighed(self) -> EnsembleLogits:
         """Return the best members, each kind with the share that the judges give it."""
         best = self.progress.best
         assert best is not None
@@ -420,12 +420,12 @@ class MemberRun:
         shares = kind_shares(best.by_kind, self.judge, self._choosing.losses)
         return replace(best, shares=shares)
 
-    def unswayed(self, together: Together) -> NDArray[np.float64]:
+    def unswayed(self, together: EnsembleLogits) -> NDArray[np.float64]:
         """Return logits of the rows that judge, of epochs that others of them chose.
 
         Parameters
         ----------
-        together : Together
+        together : EnsembleLogits
             What predicts: kinds of members have the shares that they have there.
         """
         by_kind = self.progress.choices.by_kind
@@ -435,7 +435,7 @@ class MemberRun:
 
     def judge_now(self) -> None:
         """Judge the members as they are, before any epoch."""
-        said = self.jury.hear(self.members.networks(), self._helpers)
+        said = self.jury.score(self.members.networks(), self._helpers)
         _, _, value = self._judged(said)
         self.progress = replace(self.progress, best=said, best_value=value)
 
@@ -444,7 +444,7 @@ class MemberRun:
         loss_set = LossSet(self._losses, self.judge.n_labels)
         return _losses_of(loss_set, logits, self.judge)
 
-    def _judged(self, said: Together) -> tuple[NDArray, NDArray, NDArray]:
+    def _judged(self, said: EnsembleLogits) -> tuple[NDArray, NDArray, NDArray]:
         """Return what is recorded of rows that were seen and of those that judge.
 
         The third is what the epoch of each kind is chosen by.

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._support.sklearn_compat import warn_user
-from ..losses import Loss, MatrixLoss, RowTargets, get_losses, supports_credit
+from ..losses import Loss, MatrixLoss, RowTargets, get_losses, supports_gradient
 from .run_state import damaged
 
 #: What members are trained on where none of the losses can be. It asks for the
@@ -71,7 +71,7 @@ _WITH_SLOW_FUNCTIONS = MapBudget(15, 12, 2, 3.0)
 
 def with_gradient(losses: Sequence[Loss]) -> tuple[Loss, ...]:
     """Return the losses that members can be trained on."""
-    return tuple(loss for loss in losses if supports_credit((loss,)))
+    return tuple(loss for loss in losses if supports_gradient((loss,)))
 
 
 def training_losses(losses: Sequence[Loss]) -> tuple[Loss, ...]:
@@ -160,7 +160,7 @@ def map_budget(losses: Sequence[Loss], slow: bool) -> MapBudget:
     """Return what may be spent on maps of the outputs."""
     if functions_among(losses):
         return _WITH_SLOW_FUNCTIONS if slow else _WITH_FUNCTIONS
-    return FULL if supports_credit(losses) else _WITH_OWN_STATISTICS
+    return FULL if supports_gradient(losses) else _WITH_OWN_STATISTICS
 
 
 def read_slow(saved: object) -> bool | None:

@@ -13,8 +13,9 @@ from .. import evolution
 from ..evolution import Strategy
 from ..losses import RowTargets
 from ..network import PAPER_WIDTH, PaperNetwork, WideNetwork
-from .ascent import Climber
+from .ascent import AscentState
 from .candidates import as_single
+from .init import LastLayer, n_before_last, pretrained
 from .search import EpochRows
 from .searches import (
     CMA,
@@ -24,7 +25,6 @@ from .searches import (
     RankGradient,
     SearchMethod,
 )
-from .starts import LastLayer, n_before_last, pretrained
 from .steps import AscentPlan
 from .training_rows import NetworkRows
 
@@ -93,7 +93,7 @@ def default_epochs(kind: str, n_rows: int, wide: bool = False) -> int:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class TrainingSettings:
     """How networks are trained.
 
     Attributes
@@ -212,7 +212,7 @@ class Recipe:
             trained = pretrained(rows, targets, plan, seed)
             return trained.astype(np.float64), sigma * _STEP_FROM_SURROGATE
         if isinstance(search, RankGradient):
-            start = Climber.start(rows.layout, seed).theta
+            start = AscentState.start(rows.layout, seed).theta
             return start.astype(np.float64), sigma * _STEP_OF_GRADIENT
         n = rows.layout.size
         return np.random.default_rng(seed).normal(scale=n**-0.5, size=n), sigma

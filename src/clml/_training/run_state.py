@@ -18,13 +18,13 @@ from ..evolution.random import generator_from_state, generator_state
 from ..losses import LossSet, Totals
 from .adam import Adam
 from .archive import Archive
-from .ascent import Climber
+from .ascent import AscentState
 from .candidates import as_single
 from .epoch_folds import N_FOLDS, EpochChoices
-from .jury import Together
+from .holdout import EnsembleLogits
+from .init import LastLayer
 from .members import AscendingMembers, MemberProgress, Members
 from .search import Progress, Search, history_arrays
-from .starts import LastLayer
 
 # What a history holds of each loss; everything else is one number an epoch.
 _PER_LOSS = {
@@ -193,7 +193,7 @@ def read_member_progress(
         raise damaged("sizes of members are not positive")
     return MemberProgress(
         epoch=n_epochs,
-        best=Together(
+        best=EnsembleLogits(
             tuple(
                 read_floats({"network": one}, "network", (size,), np.float32)
                 for one, size in zip(networks, sizes, strict=True)
@@ -222,7 +222,7 @@ def _read_choices(state: Any, n_kinds: int, unseen: Shape) -> EpochChoices:
     )
 
 
-def _climber_state(climber: Climber) -> dict[str, Any]:
+def _climber_state(climber: AscentState) -> dict[str, Any]:
     generator = np.random.default_rng()
     generator.bit_generator.state = climber.generator
     sums = climber.sums
@@ -241,7 +241,7 @@ def _climber_state(climber: Climber) -> dict[str, Any]:
     }
 
 
-def _read_climber(state: Any, n_parameters: int, loss_set: LossSet) -> Climber:
+def _read_climber(state: Any, n_parameters: int, loss_set: LossSet) -> AscentState:
     weights = {
         name: read_floats(state, name, (n_parameters,), np.float32)
         for name in ("theta", "average", "first", "second")
@@ -252,8 +252,8 @@ def _read_climber(state: Any, n_parameters: int, loss_set: LossSet) -> Climber:
     empty = loss_set.new_totals(1)
     generator = entry(state, "generator")
     if not isinstance(generator, Mapping):
-        raise damaged("a generator is none")
-    return Climber(
+        raise damaged("a generator must be the state of a generator")
+    return AscentState(
         theta=weights["theta"],
         average=weights["average"],
         adam=adam,

@@ -16,7 +16,7 @@ from ..losses import (
     RowTargets,
     StatisticWeights,
     Totals,
-    output_credit,
+    output_gradient,
     smoothed_gradient,
 )
 from .adam import Adam
@@ -137,7 +137,7 @@ class Steps(Protocol):
             Learning rates.
         prices : StatisticWeights
             Of the statistics of a row, for each member, see
-            :func:`clml.losses.weights_of_each`.
+            :func:`clml.losses.measure_gradients`.
         """
 
 
@@ -236,7 +236,7 @@ class PlainSteps:
             )
         else:
             shifts, gains = _moves(logits.shape, plan.smoothing, generator)
-            credit, totals = output_credit(
+            credit, totals = output_gradient(
                 logits, targets, batch, shifts, gains, prices, self._loss_set
             )
         if self._surrogate:

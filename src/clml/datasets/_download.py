@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from .._support.atomic import ABANDONED, atomic_path, sweep_unfinished
+from .data_dirs import SUFFIXES
 from .files import read_file
-from .home import SUFFIXES
 from .registry import Variant
 
 TIMEOUT = 30.0

@@ -18,8 +18,8 @@ from ._download import DownloadError, by_hand
 from ._download import download as download_file
 from .arff_header import meka_label_count, parse_header
 from .bunch import make_bunch
+from .data_dirs import data_homes, file_name, find_file, user_cache
 from .files import PathLike, read_file
-from .home import data_homes, file_name, find_file, user_cache
 from .registry import SUBSETS, DatasetEntry, get_entry
 
 _SPLITS = {

@@ -7,7 +7,7 @@ from scipy import sparse
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import _num_samples
 
-from ..splits.dealing import Integers
+from ..splits.first_order import Integers
 from ..splits.splitting import iterative_split_indices, rows_of
 from ..splits.stratify import RandomSource, random_source
 

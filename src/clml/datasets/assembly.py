@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
 from ._attributes import NOMINAL
-from ._doubts import find_doubts, warn_of_doubts
+from ._suspicious_columns import find_doubts, warn_of_doubts
 from .bunch import make_bunch
 from .coding import Coded, code_table, reason_to_drop, reserve
 from .columns import is_row_names, word_of_number

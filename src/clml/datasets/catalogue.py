@@ -7,8 +7,8 @@ from pathlib import Path
 from rich.markup import escape
 from rich.table import Table
 
+from .data_dirs import data_homes, find_file
 from .files import PathLike
-from .home import data_homes, find_file
 from .registry import registry
 
 

@@ -1,6 +1,6 @@
 """Prices of statistics for several members at once, where their sums are.
 
-The central differences of :func:`clml.losses.statistic_weights`. Closing formulas are
+The central differences of :func:`clml.losses.measure_gradient`. Closing formulas are
 written for NumPy, so the built-in ones are said again here for tensors; where a loss
 has another one, the sums go to the host and prices come back.
 """
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._support.torch import import_torch
-from ..losses import Loss, LossSet, Totals, statistic_weights
+from ..losses import Loss, LossSet, Totals, measure_gradient
 from ..losses import definitions as built_in
 from ..losses import kernels as columns
 from ..losses.credit import _REFERENCE, _SMALL_SHARE, _STEP, affine_slope, is_affine
@@ -167,7 +167,7 @@ def _prices_of_host(loss_set: LossSet, sums: Tensor, labels: Tensor) -> Prices:
     torch = import_torch()
     host, host_labels = sums.cpu().numpy(), labels.cpu().numpy()
     each = [
-        statistic_weights(
+        measure_gradient(
             loss_set, Totals(host[m : m + 1], host_labels[m : m + 1], {}), 1.0
         )
         for m in range(len(host))

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from .._support.memory import Portion, begin_sparingly
+from .._support.memory import BatchSize, start_small
 from .._support.simd import LANES
 from ..losses import RowTargets, Statistics, Totals
 from ..network import Layout, Rows, Scaling
@@ -81,8 +81,8 @@ class NumpyEngine(RowEngine):
             layout.embedding_dim, layout.n_labels, np.dtype(dtype).itemsize
         )
         self._memory_mb = memory_mb
-        self._in_flight = Portion("candidates", BLOCK_CANDIDATES)
-        self._scored = Portion("candidates' scores")
+        self._in_flight = BatchSize("candidates", BLOCK_CANDIDATES)
+        self._scored = BatchSize("candidates' scores")
 
     def helped_by(self, executor: Executor | None) -> Self:
         """Return an engine on the same rows that other threads help."""
@@ -165,7 +165,7 @@ class NumpyEngine(RowEngine):
                 for name, values in self._matrix_losses(weights).items():
                     matrix_losses[name][first:last] = values
 
-        self._in_flight.work_through(len(thetas), self._candidates_in_flight, some)
+        self._in_flight.for_each_batch(len(thetas), self._candidates_in_flight, some)
         statistics = self._statistics(totals)
         statistics.matrix_losses = matrix_losses
         return statistics
@@ -183,7 +183,7 @@ class NumpyEngine(RowEngine):
             weights = self._laid_out(thetas[first:last])
             self._fill_scores(weights, 0, logits[first:last])
 
-        self._in_flight.work_through(len(thetas), self._candidates_in_flight, some)
+        self._in_flight.for_each_batch(len(thetas), self._candidates_in_flight, some)
         return logits
 
     def _laid_out(self, thetas: NDArray[np.floating]) -> list[_Block]:
@@ -329,7 +329,7 @@ class NumpyEngine(RowEngine):
             for name, value in values.items():
                 found[name][first:last] = value
 
-        self._scored.work_through(population, self._scores_at_once, some)
+        self._scored.for_each_batch(population, self._scores_at_once, some)
         return found
 
     def _is_small(self, tasks: list[Task]) -> bool:
@@ -349,6 +349,6 @@ class NumpyEngine(RowEngine):
         """Let the helpers begin with the tasks; what is returned does the rest."""
         blocks = [weights[task.first // BLOCK_CANDIDATES] for task in tasks]
         size = sum(block.n_candidates for block in weights)
-        return begin_sparingly(
+        return start_small(
             helpers, work, blocks, tasks, missed=partial(self._in_flight.cut, size)
         )

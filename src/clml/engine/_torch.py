@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from .._support.memory import Portion, ran_out
+from .._support.memory import BatchSize, ran_out
 from .._support.torch import find_device, import_torch
 from ..losses import RowTargets, Statistics, Totals
 from ..losses.kernels import CROSS_ENTROPY as N_COUNTS
@@ -98,8 +98,8 @@ class TorchEngine(RowEngine):
                 f"X must fit the memory of the device {str(self.device)!r}, got "
                 f"{X.shape[0]} rows of {X.shape[1]} features. It was said: {error}"
             ) from error
-        self._in_flight = Portion("candidates", exact=False, release=self._release)
-        self._rows_at_once = Portion("rows", SHARD_ROWS, exact=False)
+        self._in_flight = BatchSize("candidates", exact=False, release=self._release)
+        self._rows_at_once = BatchSize("rows", SHARD_ROWS, exact=False)
         self._kernels = self._ratios = None
         if fused or (fused is None and self.device.type == "cuda"):
             self._kernels = _kernels_for(layout, dtype, required=bool(fused))
@@ -212,7 +212,7 @@ class TorchEngine(RowEngine):
             step = self._step(n_candidates, logits or bool(self._matrix_losses))
             return self._rows_at_once.cut(min(step, self.n_rows))
 
-        self._in_flight.work_through(len(thetas), size, block, cut_rows)
+        self._in_flight.for_each_batch(len(thetas), size, block, cut_rows)
         self._rows_at_once.tell()
 
     def _chunks(

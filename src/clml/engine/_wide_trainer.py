@@ -1,6 +1,6 @@
 """An epoch of several wide members at once, on a device.
 
-The steps of ``climbed``, one batched operation for all members: of one encoding
+The steps of ``after_epoch``, one batched operation for all members: of one encoding
 in the products of networks, of all encodings in what follows their logits. An epoch is
 a function of values: the state that it is given stays as it is, so that an interrupt,
 or a lack of memory, loses nothing. Steps are given to one stream without waiting for
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._support.memory import Portion
+from .._support.memory import BatchSize
 from .._support.torch import import_torch
 from ..losses import LossSet
 from ..network import WideLayout
@@ -266,7 +266,7 @@ class WideTrainer:
         self._dropped = dropped if self._layout.hidden else 0
         self._scale = float(np.float32(_DROPOUT_STEPS / (_DROPOUT_STEPS - dropped)))
         self._graphs: dict[Any, _Recorded | None] = {}
-        self._at_once = Portion(
+        self._at_once = BatchSize(
             # Nothing that knows the trainer, with which graphs are to be given back.
             "members",
             exact=False,
@@ -303,7 +303,7 @@ class WideTrainer:
         sums = (columns if begun else empty.columns, labels if begun else empty.labels)
         return WideState(begun, states, *(new(array) for array in sums))
 
-    def climbed(
+    def after_epoch(
         self, state: WideState, steps: EpochSteps
     ) -> tuple[WideState, NDArray[np.float64], NDArray[np.float64]]:
         """Return members after an epoch, and the sums of statistics on the way.
@@ -324,7 +324,7 @@ class WideTrainer:
             seen.append(self._epoch(state.at(where), after.at(where), steps, where))
 
         with full_precision(), on_device(self._device), torch.no_grad():
-            self._at_once.work_through(n, n, some)
+            self._at_once.for_each_batch(n, n, some)
             both = zip(*seen, strict=True)
             columns, labels = (torch.cat(parts).cpu().numpy() for parts in both)
         return after, columns, labels

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._place import HOST, Place
+from ._place import NUMPY, ArrayBackend
 from ._validation import read_array, read_mapping, read_number
 
 __all__ = ["FactoredCovariance"]
@@ -48,7 +48,7 @@ class FactoredCovariance:
         paths than coordinates; like a row of a block, an entry is written once. With
         them, functions of the matrix need two passes over the paths and not two for
         every step of an iteration.
-    place : Place, default=HOST
+    place : ArrayBackend, default=NUMPY
         Where the blocks are. All else is on the host.
     singles : tuple of arrays like the blocks, float32
         The paths once more, for sampling: noise needs no more digits, and a product
@@ -60,11 +60,11 @@ class FactoredCovariance:
     blocks: tuple[Any, ...]
     n: int
     gram: NDArray[np.float64] | None = None
-    place: Place = HOST
+    place: ArrayBackend = NUMPY
     singles: tuple[Any, ...] = ()
 
     @classmethod
-    def identity(cls, n: int, place: Place = HOST) -> "FactoredCovariance":
+    def identity(cls, n: int, place: ArrayBackend = NUMPY) -> "FactoredCovariance":
         """Return the identity matrix: no factors yet."""
         gram = np.empty((0, 0)) if n > DENSE_ORDER else None
         return cls(1.0, np.empty(0), (), n, gram, place)
@@ -223,7 +223,7 @@ class FactoredCovariance:
 
     @classmethod
     def from_dict(
-        cls, state: Mapping[str, Any], n: int, place: Place = HOST
+        cls, state: Mapping[str, Any], n: int, place: ArrayBackend = NUMPY
     ) -> "FactoredCovariance":
         """Return the matrix that `to_dict` wrote down, on storage of its own."""
         n_factors = int(np.size(state.get("weights", ())))
@@ -259,7 +259,7 @@ def _with_room(gram: NDArray[np.float64], size: int) -> NDArray[np.float64]:
 
 
 def _cut_into_blocks(
-    rows: NDArray[np.float64], place: Place, dtype: type = np.float64
+    rows: NDArray[np.float64], place: ArrayBackend, dtype: type = np.float64
 ) -> tuple[Any, ...]:
     blocks = []
     for start in range(0, len(rows), _BLOCK_ROWS):

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ._place import Place
+from ._place import ArrayBackend
 from ._validation import read_array, read_integer
 from .base import BaseCMA
 
@@ -107,7 +107,7 @@ class FullCMA(BaseCMA[_DenseCovariance]):
                 "RankOneCMA."
             )
 
-    def _check_place(self, device: str | None) -> Place:
+    def _check_place(self, device: str | None) -> ArrayBackend:
         if device is not None:
             raise ValueError(
                 f"FullCMA keeps its matrices on the host. Got device={device!r}: use "

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from .._support.torch import find_device, import_torch
 from .random import Seed, generator_from_state, generator_state, new_generator
 
-__all__ = ["HOST", "Host", "Place", "place_of", "read_device"]
+__all__ = ["NUMPY", "ArrayBackend", "Host", "place_of", "read_device"]
 
 _NAME = re.compile("auto|cpu|cuda(:[0-9]{1,4})?")
 
@@ -182,14 +182,14 @@ def check_device_name(name: Any) -> str:
     return name
 
 
-Place = Host
+ArrayBackend = Host
 
-HOST = Host()
+NUMPY = Host()
 
 
-def place_of(device: str | None) -> Place:
+def place_of(device: str | None) -> ArrayBackend:
     """Return the place of a device's name; None is the host."""
-    return HOST if device is None else Device(device)
+    return NUMPY if device is None else Device(device)
 
 
 def read_device(generator: Mapping[str, Any]) -> str | None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ._constants import default_population_size
-from ._place import HOST, Place, place_of, read_device
+from ._place import NUMPY, ArrayBackend, place_of, read_device
 from ._validation import (
     STATE_VERSION,
     check_kind,
@@ -129,7 +129,7 @@ def _pair_utilities(ranked: NDArray[np.intp]) -> NDArray[np.float64]:
 
 
 def _gradient(
-    directions: Any, ranked: NDArray[np.intp], place: Place = HOST
+    directions: Any, ranked: NDArray[np.intp], place: ArrayBackend = NUMPY
 ) -> NDArray[np.float64]:
     """Estimate the gradient of the expected utility, shape (n,).
 

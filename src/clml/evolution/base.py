@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._support.threads import begin
 from ._constants import Constants
-from ._place import HOST, Place, place_of, read_device
+from ._place import NUMPY, ArrayBackend, place_of, read_device
 from ._validation import (
     STATE_VERSION,
     check_kind,
@@ -171,7 +171,7 @@ class BaseCMA(ABC, Generic[CovarianceT]):
             Threads.
         """
         pending = self._state.pending
-        if pending is not None and self._place is HOST:
+        if pending is not None and self._place is NUMPY:
             generator = self._place.generator_from_state(pending.generator)
             finish = begin(helpers, generator.standard_normal, [self._shape])
             self._ahead = _Ahead(pending.generator, generator, finish)
@@ -340,7 +340,7 @@ class BaseCMA(ABC, Generic[CovarianceT]):
     def _check_dimension(self, n: int) -> None:
         """Refuse dimensions the variant cannot serve."""
 
-    def _check_place(self, device: str | None) -> Place:
+    def _check_place(self, device: str | None) -> ArrayBackend:
         """Return where populations live; refuse what the variant cannot serve."""
         return place_of(device)
 

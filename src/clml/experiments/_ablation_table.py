@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from .._support.fingerprint import canonical
-from ._beside import plan_notes
 from ._paper import PAPER_RESULTS, AblationRow, PaperResults
+from ._paper_comparison import plan_notes
 from ._table import PRINTED_NOTE, SPREAD_NOTE, Cell, Table
 from .measures import AnyResults, ResultsLike, collect, part_losses
 

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, TypeGuard
 import numpy as np
 
 from ..datasets import list_datasets, load_dataset, make_bayes_multilabel
-from ._beside import plan_entry, printed_row
 from ._label_dispersion import RARE, label_dispersion
 from ._paper import PAPER_RESULTS, PaperResults, PrintedFigures
+from ._paper_comparison import plan_entry, printed_row
 from ._table import Cell, Table
 from .measures import AnyResults
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ._beside import PAPER_RUN, complete_common_part, complete_part
 from ._friedman import FriedmanTest, friedman_test
 from ._pairwise import bonferroni_dunn, wilcoxon_holm
 from ._paper import PAPER_RESULTS, PaperResults
+from ._paper_comparison import PAPER_RUN, complete_common_part, complete_part
 from ._ranks import (
     BoolArray,
     FloatArray,

@@ -12,7 +12,9 @@ import numpy as np
 from .._support.atomic import atomic_texts
 from .._support.paths import PathLike
 from ._ablation_table import ablation_table
-from ._beside import (
+from ._dataset_table import dataset_table
+from ._paper import PAPER_RESULTS, PaperResults
+from ._paper_comparison import (
     common_part,
     complete_common_part,
     complete_part,
@@ -20,8 +22,6 @@ from ._beside import (
     printed_beside,
     slip_notes,
 )
-from ._dataset_table import dataset_table
-from ._paper import PAPER_RESULTS, PaperResults
 from ._ranks import FloatArray, mean_ranks
 from ._run_tables import cost_table, failed_table
 from ._significance_tables import (

@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from ..datasets.home import data_homes, find_file
+from ..datasets.data_dirs import data_homes, find_file
 from ..datasets.registry import get_entry
 from ._methods import REGISTERED
 from .plan import Plan, plan_of

@@ -15,10 +15,10 @@ from ._targets import RowTargets
 from ._values import loss_values
 from .credit import (
     StatisticWeights,
-    output_credit,
-    statistic_weights,
-    supports_credit,
-    weights_of_each,
+    measure_gradient,
+    measure_gradients,
+    output_gradient,
+    supports_gradient,
 )
 from .statistics import STATISTICS, Statistic
 
@@ -38,12 +38,12 @@ __all__ = [
     "get_losses",
     "list_losses",
     "loss_values",
-    "output_credit",
+    "measure_gradient",
+    "measure_gradients",
+    "output_gradient",
     "own_loss",
     "register_loss",
     "saved_loss",
     "smoothed_gradient",
-    "statistic_weights",
-    "supports_credit",
-    "weights_of_each",
+    "supports_gradient",
 ]

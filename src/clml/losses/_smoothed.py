@@ -14,7 +14,7 @@ label j with probability Φ((z_i − z_j)/(σ√2)), the statistics of a row bec
   h·φ((t − z_k)/σ)/σ, exactly, and there are few such t;
 - cross-entropy and row log loss: smooth as they are.
 
-:func:`~clml.losses.statistic_weights` prices the sums of these statistics, and
+:func:`~clml.losses.measure_gradient` prices the sums of these statistics, and
 :func:`smoothed_gradient` is the derivative of what a row adds, at these prices.
 
 How far formulas of expected counts are from the expectation: 200 rows whose outputs
@@ -84,7 +84,7 @@ def smoothed_gradient(
     smoothing : float
         Deviation σ of the noise.
     weights : StatisticWeights
-        From :func:`~clml.losses.statistic_weights`; larger values are better.
+        From :func:`~clml.losses.measure_gradient`; larger values are better.
     loss_set : LossSet
     cells : float32 array (rows, K), not negative, default=None
         Weight of each cell; where it is 0 the truth is missing and the label takes
@@ -109,13 +109,13 @@ def smoothed_gradient(
 
     >>> import numpy as np
     >>> from clml.losses import LossSet, RowTargets, get_losses
-    >>> from clml.losses import smoothed_gradient, statistic_weights
+    >>> from clml.losses import smoothed_gradient, measure_gradient
     >>> loss_set = LossSet(get_losses(("hamming",)), n_labels=2)
     >>> targets = RowTargets.from_indicator([[1, 0]])
     >>> scores = np.array([[-0.5, -3.0]], dtype=np.float32)
     >>> totals = loss_set.new_totals(1)
     >>> loss_set.accumulate(totals, scores[None], targets)
-    >>> weights = statistic_weights(loss_set, totals, 1.0)
+    >>> weights = measure_gradient(loss_set, totals, 1.0)
     >>> gradient, _ = smoothed_gradient(
     ...     scores, targets, np.array([0]), 0.5, weights, loss_set
     ... )

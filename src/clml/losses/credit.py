@@ -5,9 +5,9 @@ they are closing formulas of sums over rows. The closing formulas are smooth, an
 one row adds to the sums can be seen for any outputs of that row. So two steps give
 every output its credit, from the losses themselves:
 
-1. :func:`statistic_weights` prices a unit of each sum: the derivative of
+1. :func:`measure_gradient` prices a unit of each sum: the derivative of
    ln Π(2 − L), the logarithm of the Lebesgue measure, in that sum;
-2. :func:`output_credit` moves each output of each row up and down and adds up, at
+2. :func:`output_gradient` moves each output of each row up and down and adds up, at
    these prices, what the row's statistics would be.
 
 Moving output k of a row changes the rank of another label by one at most, and only if
@@ -85,8 +85,8 @@ class StatisticWeights:
     labels: NDArray[np.float64]
 
 
-def supports_credit(losses: Any) -> bool:
-    """Whether :func:`output_credit` can be had for these losses.
+def supports_gradient(losses: Any) -> bool:
+    """Whether :func:`output_gradient` can be had for these losses.
 
     It can for losses made of built-in row statistics, whoever wrote their closing
     formulas. Losses of the whole score matrix have no row statistics, and statistics
@@ -98,10 +98,10 @@ def supports_credit(losses: Any) -> bool:
 
     Examples
     --------
-    >>> from clml.losses import supports_credit
-    >>> supports_credit(("hamming", "lrap", "micro_f1"))
+    >>> from clml.losses import supports_gradient
+    >>> supports_gradient(("hamming", "lrap", "micro_f1"))
     True
-    >>> supports_credit(("hamming", "macro_auc"))
+    >>> supports_gradient(("hamming", "macro_auc"))
     False
     """
     return all(_made_of_built_in_statistics(loss) for loss in get_losses(losses))
@@ -123,7 +123,7 @@ def _check_supported(loss_set: LossSet) -> None:
     )
 
 
-def statistic_weights(
+def measure_gradient(
     loss_set: LossSet, totals: Totals, weight: float
 ) -> StatisticWeights:
     """Return the derivative of ln Π(2 − L) in the sum of each statistic.
@@ -149,22 +149,22 @@ def statistic_weights(
     decision would add 1/4. So its price is −(1/4) / (2 − 1/4).
 
     >>> import numpy as np
-    >>> from clml.losses import LossSet, RowTargets, get_losses, statistic_weights
+    >>> from clml.losses import LossSet, RowTargets, get_losses, measure_gradient
     >>> loss_set = LossSet(get_losses(("hamming",)), n_labels=2)
     >>> totals = loss_set.new_totals(1)
     >>> targets = RowTargets.from_indicator([[1, 0], [0, 1]])
     >>> loss_set.accumulate(totals, np.array([[[1.0, -1.0], [1.0, 1.0]]]), targets)
-    >>> statistic_weights(loss_set, totals, 2.0).columns[0].round(6)
+    >>> measure_gradient(loss_set, totals, 2.0).columns[0].round(6)
     np.float64(-0.142857)
     """
-    found = weights_of_each(loss_set, totals, weight)
+    found = measure_gradients(loss_set, totals, weight)
     return StatisticWeights(found.columns[0], found.labels[0])
 
 
-def weights_of_each(
+def measure_gradients(
     loss_set: LossSet, totals: Totals, weight: float
 ) -> StatisticWeights:
-    """Return :func:`statistic_weights` of each of several candidates.
+    """Return :func:`measure_gradient` of each of several candidates.
 
     Parameters
     ----------
@@ -274,7 +274,7 @@ def affine_slope(loss: Loss, name: str, weight: float, n_labels: int) -> float:
     return float((high - low) / (0.5 * weight))
 
 
-def output_credit(
+def output_gradient(
     scores: NDArray[np.float32],
     targets: RowTargets,
     rows: NDArray[np.integer],
@@ -304,7 +304,7 @@ def output_credit(
     shifts : float32 array (rows, K), not negative
     gains : float32 array (rows, K)
     weights : StatisticWeights
-        From :func:`statistic_weights`; larger values are better.
+        From :func:`measure_gradient`; larger values are better.
     loss_set : LossSet
 
     Returns
@@ -320,15 +320,15 @@ def output_credit(
 
     >>> import numpy as np
     >>> from clml.losses import LossSet, RowTargets, get_losses
-    >>> from clml.losses import output_credit, statistic_weights
+    >>> from clml.losses import output_gradient, measure_gradient
     >>> loss_set = LossSet(get_losses(("hamming",)), n_labels=2)
     >>> targets = RowTargets.from_indicator([[1, 0]])
     >>> scores = np.array([[-0.5, -3.0]], dtype=np.float32)
     >>> totals = loss_set.new_totals(1)
     >>> loss_set.accumulate(totals, scores[None], targets)
-    >>> weights = statistic_weights(loss_set, totals, 1.0)
+    >>> weights = measure_gradient(loss_set, totals, 1.0)
     >>> ones = np.ones((1, 2), dtype=np.float32)
-    >>> credit, _ = output_credit(
+    >>> credit, _ = output_gradient(
     ...     scores, targets, np.array([0]), ones, ones, weights, loss_set
     ... )
     >>> credit
@@ -546,7 +546,7 @@ def _credit_rows(  # type: ignore[no-untyped-def]
     ks,
     credit,
 ):
-    """Fill the credit (rows, K); see ``output_credit``.
+    """Fill the credit (rows, K); see ``output_gradient``.
 
     ``want_order`` and ``want_probability`` say which groups of statistics have to be
     re-evaluated for each move.

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .._support.compiled import compiled
-from .._support.memory import Portion
+from .._support.memory import BatchSize
 from .._support.simd import LANES, ROWS, address, multiply_sparse
 from ._forward import Rows, Weights, block_logits
 from ._layout import Layout
@@ -61,7 +61,7 @@ class Predictor:
         self._scaling = scaling
         self._columns = np.arange(layout.n_features)
         # A matrix product may round differently for another number of rows.
-        self._portion = Portion("rows", exact=len(self._thetas) > 1)
+        self._portion = BatchSize("rows", exact=len(self._thetas) > 1)
 
     def logits(self, X: Any) -> NDArray[np.float64]:
         """Return the logits (rows, K) of dense or CSR rows (rows, D)."""
@@ -74,7 +74,7 @@ class Predictor:
             fill(X[start:stop], out[start:stop])
 
         at_once = _ROWS_OF_A_PRODUCT if multiplied else _ROWS_AT_A_TIME
-        self._portion.work_through(n_rows, at_once, some)
+        self._portion.for_each_batch(n_rows, at_once, some)
         return out
 
     def _fill_by_product(self, X: Any, out: NDArray[np.float64]) -> None:

@@ -194,7 +194,7 @@ def _check_mlknn(estimator: Any, lengths: Mapping[str, int]) -> None:
 
 def _check_deep(estimator: Any, lengths: Mapping[str, int]) -> None:
     network = find(estimator, "network_")
-    require(is_dataclass(network), "network_ is none")
+    require(is_dataclass(network), "network_ must be a network")
     for field in fields(network):
         value = getattr(network, field.name)
         require(

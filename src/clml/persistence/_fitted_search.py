@@ -62,7 +62,9 @@ def _check_encoding(encoding: Any) -> None:
     """Check an encoding of columns, or features of a kernel."""
     is_kernel = isinstance(encoding, FittedKernel)
     columns = encoding.columns if is_kernel else encoding
-    require(isinstance(columns, FittedEncoding), "an encoding is none")
+    require(
+        isinstance(columns, FittedEncoding), "each encoding must be a fitted encoding"
+    )
     type(encoding).from_state(encoding.state())
 
 
@@ -70,7 +72,9 @@ def _check_ensemble(estimator: Any, lengths: dict[str, int]) -> int:
     """Check wide networks and their encodings; return the size of a map."""
     ensemble = find_a(Ensemble, estimator, "ensemble_")
     for name in ("encodings", "layouts", "chosen"):
-        require(isinstance(find(ensemble, name), tuple), f"ensemble_.{name} is none")
+        require(
+            isinstance(find(ensemble, name), tuple), f"ensemble_.{name} must be a tuple"
+        )
     n_kinds = len(ensemble.encodings)
     require(
         0 < n_kinds == len(ensemble.layouts)

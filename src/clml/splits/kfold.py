@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils.validation import _num_samples
 
-from .dealing import Integers
+from .first_order import Integers
 from .stratify import (
     RandomSource,
     check_order,

@@ -5,7 +5,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from .._support.compiled import compiled
-from .dealing import Integers, choose_part
+from .first_order import Integers, choose_part
 
 # Labels and pairs of all rows that may be listed: 160 MB.
 _MOST_ENTRIES = 20_000_000

@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from .dealing import Integers
+from .first_order import Integers
 from .stratify import (
     RandomSource,
     check_order,

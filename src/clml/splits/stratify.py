@@ -7,9 +7,9 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 
 from .._support.indicator import check_indicator, check_sparse_indicator
-from .dealing import Integers, deal_by_label, deal_the_rest
-from .exchange import exchange
+from .first_order import Integers, deal_by_label, deal_the_rest
 from .pairs import deal_by_pair, label_pairs, labels_and_pairs
+from .swaps import exchange
 
 RandomSource = None | int | np.random.RandomState | np.random.Generator
 Generator = np.random.RandomState | np.random.Generator

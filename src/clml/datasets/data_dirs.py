@@ -55,7 +55,7 @@ def file_name(name: str, kind: str) -> str:
 
     Examples
     --------
-    >>> from clml.datasets.home import file_name
+    >>> from clml.datasets.data_dirs import file_name
     >>> [file_name("yeast", kind) for kind in ("all", "train", "labels")]
     ['yeast.arff', 'yeast-train.arff', 'yeast.xml']
     """

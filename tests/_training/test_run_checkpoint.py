@@ -4,42 +4,42 @@ import time
 
 import pytest
 
-from clml._training.keeper import Clock, Keeper, Stopping
+from clml._training.run_checkpoint import Clock, RunCheckpoint, Stopping
 from clml.persistence.checkpoint import Checkpoint
 
 
 def test_without_a_checkpoint_nothing_is_kept():
-    keeper = Keeper()
+    keeper = RunCheckpoint()
     keeper.settle(seed=[1])
     keeper.offer(lambda: pytest.fail("no state is asked for"), now=True)
     assert keeper.saved == {}
 
 
 def test_settled_parts_are_written_with_those_that_change(tmp_path):
-    keeper = Keeper(Checkpoint(tmp_path, 0, {}))
+    keeper = RunCheckpoint(Checkpoint(tmp_path, 0, {}))
     keeper.settle(seed=[1, 2])
     keeper.offer()
-    assert Keeper(Checkpoint(tmp_path, 0, {})).saved == {"seed": [1, 2]}
+    assert RunCheckpoint(Checkpoint(tmp_path, 0, {})).saved == {"seed": [1, 2]}
     keeper.offer(lambda: {"run": {"epoch": 3}})
-    saved = Keeper(Checkpoint(tmp_path, 0, {})).saved
+    saved = RunCheckpoint(Checkpoint(tmp_path, 0, {})).saved
     assert saved == {"seed": [1, 2], "run": {"epoch": 3}}
 
 
 def test_no_state_knows_less_than_the_one_before(tmp_path):
-    keeper = Keeper(Checkpoint(tmp_path, 0, {}))
+    keeper = RunCheckpoint(Checkpoint(tmp_path, 0, {}))
     keeper.settle(seed=[1])
     keeper.offer(lambda: {"run": {"epoch": 3}})
-    again = Keeper(Checkpoint(tmp_path, 0, {}))
+    again = RunCheckpoint(Checkpoint(tmp_path, 0, {}))
     again.settle(folds={})
     again.offer()
-    saved = Keeper(Checkpoint(tmp_path, 0, {})).saved
+    saved = RunCheckpoint(Checkpoint(tmp_path, 0, {})).saved
     assert saved == {"seed": [1], "run": {"epoch": 3}, "folds": {}}
 
 
 def test_a_state_without_parts(tmp_path):
     Checkpoint(tmp_path, 0, {}).offer(lambda: [1, 2])
     with pytest.raises(ValueError, match="it has no parts"):
-        Keeper(Checkpoint(tmp_path, 0, {}))
+        RunCheckpoint(Checkpoint(tmp_path, 0, {}))
 
 
 def test_patience():

@@ -24,7 +24,7 @@ _WORTH_A_CALL = 5e7
 
 
 @dataclass(frozen=True, eq=False)
-class Together:
+class EnsembleLogits:
     """What members say together.
 
     Attributes
@@ -73,19 +73,19 @@ class Together:
         return np.asarray(own / self.sizes)
 
     def mixed(
-        self, other: Together, better: NDArray[np.bool_], kinds: NDArray[np.intp]
-    ) -> Together:
+        self, other: EnsembleLogits, better: NDArray[np.bool_], kinds: NDArray[np.intp]
+    ) -> EnsembleLogits:
         """Return this one with the kinds that are better in another.
 
         Parameters
         ----------
-        other : Together
+        other : EnsembleLogits
         better : bool array (kinds,)
         kinds : int array (members,)
             That of each member.
         """
         pairs = zip(self.networks, other.networks, better[kinds], strict=True)
-        return Together(
+        return EnsembleLogits(
             tuple(b if taken else a for a, b, taken in pairs),
             np.where(better[kinds], other.sizes, self.sizes),
             other.seen,
@@ -94,7 +94,7 @@ class Together:
 
 
 @dataclass(frozen=True, eq=False)
-class Jury:
+class HeldOutScorer:
     """Who judges: members on rows they left out, or rows of validation.
 
     Attributes
@@ -143,9 +143,9 @@ class Jury:
         """Whether rows judge that members were not trained on."""
         return self.validation is not None or bool(self.held_out.any())
 
-    def hear(
+    def score(
         self, networks: Sequence[NDArray[np.float32]], executor: Executor | None
-    ) -> Together:
+    ) -> EnsembleLogits:
         """Compute what the members say."""
         groups = self._questions
 
@@ -174,7 +174,7 @@ class Jury:
             return self._averages(heard)[self.judged]
 
         seen, *by_kind = shared(executor, average, [None, *range(self.n_kinds)])
-        return Together(tuple(networks), sizes, seen, np.stack(by_kind))
+        return EnsembleLogits(tuple(networks), sizes, seen, np.stack(by_kind))
 
     @property
     def _followed(self) -> slice | NDArray[np.intp]:

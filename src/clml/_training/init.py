@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..losses import LossSet, RowTargets, get_losses
 from ..network import Layout
-from .ascent import Climber, climbed
+from .ascent import AscentState, after_epoch
 from .candidates import side_by_side
 from .steps import AscentPlan
 from .training_rows import NetworkRows
@@ -48,7 +48,7 @@ def pretrained(
     """Return a network that was trained on cross-entropy for the plan's epochs."""
     # The losses of a run may be such that nothing can be said of single outputs.
     loss_set = LossSet(get_losses(("binary_cross_entropy",)), rows.layout.n_labels)
-    climber = Climber.start(rows.layout, seed)
+    climber = AscentState.start(rows.layout, seed)
     for _ in range(plan.surrogate_epochs):
-        (climber,) = climbed([climber], rows, [targets], loss_set, plan, 0)
+        (climber,) = after_epoch([climber], rows, [targets], loss_set, plan, 0)
     return climber.average

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from .._base.rows import FitRows, Part
 from ..engine import Engine, NumpyEngine, TorchEngine
-from ..losses import Loss, LossSet, RowTargets, supports_credit
+from ..losses import Loss, LossSet, RowTargets, supports_gradient
 from ..network import Layout, PaperNetwork, Scaling, WideLayout
 from .archive import Archive
-from .ascent import Climber
+from .ascent import AscentState
 from .device_members import DeviceMembers, MemberDevice
 from .ensemble import Ensemble
 from .left_out import folds_left_out, kinds_left_out, left_out
@@ -23,11 +23,11 @@ from .member_epochs import RunAll
 from .members import (
     AscendingMembers,
     EvolvedMembers,
-    Jury,
+    HeldOutScorer,
     MemberRun,
 )
 from .own_losses import training_losses
-from .recipe import Recipe, default_epochs
+from .recipe import TrainingSettings, default_epochs
 from .run_state import (
     entry,
     read_member_progress,
@@ -41,7 +41,7 @@ from .training_rows import NetworkRows, TrainingRows
 
 
 @dataclass(frozen=True, eq=False)
-class NetworkFit:
+class TrainingBuilder:
     """Builds searches and members, new ones or such that go on.
 
     Attributes
@@ -105,13 +105,13 @@ class NetworkFit:
         return len(self.rows.train.Y) if self.n_rows is None else self.n_rows
 
     @property
-    def recipe(self) -> Recipe:
+    def recipe(self) -> TrainingSettings:
         """How networks are trained."""
         wide = self.ensemble is not None
         n_epochs = self.settings.max_epochs or default_epochs(
             self.method.kind, self._n_rows, wide
         )
-        return Recipe(
+        return TrainingSettings(
             search=self.method,
             n_epochs=int(n_epochs),
             # How far a warm start will go is not known.
@@ -199,7 +199,7 @@ class NetworkFit:
         if validation is not None:
             beyond = self._member_rows(validation, n_members, device)
         held_out = self._held_out(n_members)
-        jury = Jury(
+        jury = HeldOutScorer(
             train,
             held_out,
             beyond,
@@ -257,7 +257,7 @@ class NetworkFit:
     def _followed(self) -> NDArray[np.intp] | None:
         """Return the training rows whose losses are followed; None for all."""
         # A function may need more rows than some.
-        if self.ensemble is None or not supports_credit(self.losses):
+        if self.ensemble is None or not supports_gradient(self.losses):
             return None
         return followed_rows(self._n_rows)
 
@@ -310,7 +310,7 @@ class NetworkFit:
     ) -> AscendingMembers:
         seeds = self._member_seeds(len(targets))
         climbers = climbers or [
-            Climber.start(rows.layout, seed)
+            AscentState.start(rows.layout, seed)
             for rows, seed in zip(train, seeds, strict=True)
         ]
         began = climbers[0].epoch if began is None else began

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from clml.datasets.home import data_homes, find_file, user_cache
+from clml.datasets.data_dirs import data_homes, find_file, user_cache
 
 
 @pytest.fixture(autouse=True)

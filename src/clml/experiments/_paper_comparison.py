@@ -54,7 +54,7 @@ def printed_name(method: str, methods: list[str]) -> str | None:
 
     Examples
     --------
-    >>> from clml.experiments._beside import printed_name
+    >>> from clml.experiments._paper_comparison import printed_name
     >>> ours = ["CLML-paper", "CLML", "DELA", "MLP"]
     >>> [printed_name(method, ours) for method in ours]
     ['CLML', None, 'DELA', None]
@@ -172,7 +172,7 @@ def complete_part(table: FloatArray) -> tuple[list[int], list[int]]:
     Examples
     --------
     >>> import numpy as np
-    >>> from clml.experiments._beside import complete_part
+    >>> from clml.experiments._paper_comparison import complete_part
     >>> complete_part(np.array([[1.0, np.nan, 2.0], [1.0, np.nan, np.nan]]))
     ([0], [0, 2])
     """

@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
-from clml._training import jury as _jury
-from clml._training.jury import Jury
+from clml._training import holdout as _jury
+from clml._training.holdout import HeldOutScorer
 from clml._training.training_rows import WideRows
 from clml.network import WideNetwork
 
@@ -79,7 +79,9 @@ def jury_and_networks(followed, sparse=False):
     held_out = np.array([part == p for p in (0, 0, 1, 1, 0, 2, 2)])
     held_out[[0, 5]] |= part == 2
     held_out[4] |= part == 1
-    jury = Jury(members, held_out, None, followed, np.array([0, 1, 1, 0, 2, 2, 1]))
+    jury = HeldOutScorer(
+        members, held_out, None, followed, np.array([0, 1, 1, 0, 2, 2, 1])
+    )
     return jury, networks
 
 
@@ -87,7 +89,7 @@ def jury_and_networks(followed, sparse=False):
 @pytest.mark.parametrize("followed", [None, np.array([0, 2, 3, 11, 22])])
 def test_against_a_slow_twin(followed, sparse):
     jury, networks = jury_and_networks(followed, sparse)
-    together = jury.hear(networks, None)
+    together = jury.score(networks, None)
     sizes, seen, unseen = twin(jury, networks)
     assert_allclose(together.sizes, sizes, 1e-6)
     assert_allclose(together.seen, seen, 1e-5, 1e-6)
@@ -96,12 +98,12 @@ def test_against_a_slow_twin(followed, sparse):
 
 def test_members_say_the_same_alone(monkeypatch):
     jury, networks = jury_and_networks(np.array([0, 2, 3, 11, 22]))
-    together = jury.hear(networks, None)
+    together = jury.score(networks, None)
     monkeypatch.setattr(_jury, "_WORTH_A_CALL", 0)
     alone, _ = jury_and_networks(jury.followed)
     assert len(alone._questions) == 7 > len(jury._questions) == 3
     with ThreadPoolExecutor(2) as executor:
-        one_by_one = alone.hear(networks, executor)
+        one_by_one = alone.score(networks, executor)
     assert_array_equal(one_by_one.sizes, together.sizes)
     assert_array_equal(one_by_one.by_kind, together.by_kind)
     # An average over all of them takes those of a group one after another.
@@ -111,8 +113,10 @@ def test_members_say_the_same_alone(monkeypatch):
 def test_rows_of_validation():
     jury, networks = jury_and_networks(None)
     beyond = [rows_of(9, hidden=rows.layout.hidden) for rows in jury.rows]
-    judged = Jury(jury.rows, np.zeros_like(jury.held_out), beyond, None, jury.kinds)
-    together = judged.hear(networks, None)
+    judged = HeldOutScorer(
+        jury.rows, np.zeros_like(jury.held_out), beyond, None, jury.kinds
+    )
+    together = judged.score(networks, None)
     for kind in range(3):
         own = [
             beyond[m].logits(networks[m]) / together.sizes[m]

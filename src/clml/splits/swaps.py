@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._support.compiled import compiled
-from .dealing import Integers
+from .first_order import Integers
 
 Floats = npt.NDArray[np.float64]
 

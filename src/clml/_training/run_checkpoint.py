@@ -41,7 +41,7 @@ class Clock:
 
     Examples
     --------
-    >>> from clml._training.keeper import Clock
+    >>> from clml._training.run_checkpoint import Clock
     >>> clock = Clock(10)
     >>> clock.before = 20.0
     >>> clock.left() < 0
@@ -70,7 +70,7 @@ class Clock:
         )
 
 
-class Keeper:
+class RunCheckpoint:
     """Keeps the parts of a fit's state in a checkpoint, if there is one.
 
     Parameters
@@ -109,8 +109,8 @@ class Keeper:
             if not self.saved:
                 raise
             raise ValueError(
-                f"checkpoint={str(self._folder)!r} cannot be gone on from. Remove it "
-                f"to start anew, or choose another folder. {error}"
+                f"Cannot resume from checkpoint={str(self._folder)!r}. Delete "
+                f"it to start over, or use another folder. {error}"
             ) from error
 
     def settle(self, **parts: Any) -> None:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from clml._training.ascent import Climber
-from clml._training.starts import LastLayer, n_before_last, pretrained
+from clml._training.ascent import AscentState
+from clml._training.init import LastLayer, n_before_last, pretrained
 from clml._training.steps import AscentPlan
 from clml._training.training_rows import NetworkRows
 from clml.losses import RowTargets, loss_values
@@ -49,7 +49,7 @@ def test_pretrained_networks_have_a_smaller_cross_entropy(data):
     rows, targets = data
     rows = replace(rows, layout=replace(LAYOUT, embedding_dim=12))
     seed = np.random.SeedSequence(1)
-    before = Climber.start(rows.layout, seed).theta
+    before = AscentState.start(rows.layout, seed).theta
     after = pretrained(rows, targets, PLAN, seed)
     assert after.dtype == np.float32
     entropy = [
@@ -63,4 +63,4 @@ def test_pretrained_networks_have_a_smaller_cross_entropy(data):
 def test_no_epochs_give_the_random_start(data):
     seed = np.random.SeedSequence(1)
     found = pretrained(*data, replace(PLAN, surrogate_epochs=0), seed)
-    assert_array_equal(found, Climber.start(LAYOUT, seed).theta)
+    assert_array_equal(found, AscentState.start(LAYOUT, seed).theta)
