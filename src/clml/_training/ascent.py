@@ -3,8 +3,8 @@
 The losses have no derivative, but they are closing formulas of sums over rows. Smoothed
 a little, or with one output of one row moved, they show what they make of an output
 (:func:`clml.losses.smoothed_gradient`, :func:`clml.losses.output_gradient`); the
-network, which is smooth, says which weights move that output. No surrogate takes the place of a
-loss.
+network, which is smooth, says which weights move that output. No surrogate takes the
+place of a loss.
 """
 
 from __future__ import annotations
