@@ -1,4 +1,4 @@
-"""LIFT, LLSF and MPVAE as their authors ran them, beside what they report.
+"""LIFT, LLSF and MPVAE as their authors ran them.
 
 LIFT: ten folds, features as they are. LLSF: five folds, rows of length 1, the authors'
 settings. MPVAE: a split into 80 % training, 10 % validation and 10 % test rows, the
