@@ -123,8 +123,8 @@ def test_a_finished_run_is_read_and_not_run(data, tmp_path, monkeypatch, name):
     clf = CLMLClassifier(max_epochs=3, random_state=0, **RUNS[name])
     clf.set_params(checkpoint=tmp_path)
     once = clone(clf).fit(*data)
-    run = "_members.MemberRun" if name == "members" else "_search.Search"
-    monkeypatch.delattr(f"clml.{run}.epoch")
+    run = "members.MemberRun" if name == "members" else "search.Search"
+    monkeypatch.delattr(f"clml._training.{run}.epoch")
     # What results do not depend on may change.
     again = clf.set_params(n_jobs=2, memory_mb=1, verbose=1).fit(*data)
     assert_same_run(once, again)

@@ -908,9 +908,11 @@ def test_an_interrupt_while_judging_costs_no_epoch(search, small_data, monkeypat
     settings = {"search": search, "warm_start": True, "n_members": 2}
     whole = quick(**settings, max_epochs=3).fit(X, Y)
     clf = quick(**settings, max_epochs=3)
-    hear = InterruptAt(clml._training.members.HeldOutScorer.hear, 2)
+    score = InterruptAt(clml._training.members.HeldOutScorer.score, 2)
     with monkeypatch.context() as patch:
-        patch.setattr(clml._training.members.HeldOutScorer, "hear", lambda *a: hear(*a))
+        patch.setattr(
+            clml._training.members.HeldOutScorer, "score", lambda *a: score(*a)
+        )
         with pytest.raises(KeyboardInterrupt):
             clf.fit(X, Y)
     assert clf.n_epochs_ == 1

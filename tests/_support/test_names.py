@@ -24,6 +24,7 @@ from clml.plots import (
     CalibrationCurvesDisplay,
     CriticalDifferenceDisplay,
     FrontDisplay,
+    LabelProbabilityDisplay,
 )
 from clml.report import estimator_data
 
@@ -80,6 +81,12 @@ def curves(X, Y, other, counts, **fitted):
 def curves_before(X, Y, other, counts, **fitted):
     before = GaussianNBRelevance().fit(X, other)
     made = CalibrationCurvesDisplay.from_estimator(counts, X, Y, before=before)
+    return made.before
+
+
+def histograms_before(X, Y, other, counts, **fitted):
+    before = GaussianNBRelevance().fit(X, other)
+    made = LabelProbabilityDisplay.from_estimator(counts, X, Y, before=before)
     return made.before
 
 
@@ -163,6 +170,7 @@ PLACES = [
     page,
     curves,
     curves_before,
+    histograms_before,
     curves_of_a_pipeline,
     curves_of_frames,
     losses_of_scores,

@@ -166,18 +166,18 @@ def test_the_epoch_is_judged_by_them(halves, monkeypatch, grows):
     """By a loss that grows with every call the first epoch is the best."""
     X, Y, *_ = halves
     calls, heard = [], []
-    hear = HeldOutScorer.hear
+    score = HeldOutScorer.score
 
     def noted(self, networks, executor):
         heard.append(networks)
-        return hear(self, networks, executor)
+        return score(self, networks, executor)
 
     def own(Y, scores):
         calls.append(None)
         nth = min(len(calls), 7)
         return 10.0 ** (nth - 7 if grows else -nth)
 
-    monkeypatch.setattr(HeldOutScorer, "hear", noted)
+    monkeypatch.setattr(HeldOutScorer, "score", noted)
     clf = quick(("hamming", own), max_epochs=3, shrinkage=0.0).fit(X, Y)
     best = heard[0 if grows else 2]
     assert len(heard) == 3

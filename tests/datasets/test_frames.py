@@ -201,7 +201,7 @@ def test_optional_packages_are_not_needed():
     code = (
         "import sys;"
         "sys.modules.update(dict.fromkeys(['pandas', 'pyarrow', 'polars']));"
-        "from clml.datasets import _csv, _parquet, _svmlight, _write;"
+        "from clml.datasets import csv, parquet, _svmlight, _write;"
         "from clml.datasets._frames import as_dataset;"
         "print(as_dataset([[5, 'a'], [6, 'b']], [[1], [0]]).feature_names)"
     )

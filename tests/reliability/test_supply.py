@@ -125,9 +125,9 @@ def test_one_module_uses_the_network():
     assert set(re.findall(r"\bsocket\.(\w+)", text)) == {"gethostname"}
     # Where a user has named a cluster.
     assert importers("distributed") == {
-        "_cluster.py",
-        "_partition_sources.py",
-        "engine/_dask.py",
+        "_distributed/partition_sources.py",
+        "_support/cluster.py",
+        "engine/dask.py",
     }
 
 
@@ -141,7 +141,7 @@ def test_experiments_alone_start_processes():
 UNSAFE = {
     "pickle.load": set(),
     # What a fit has sent to a worker over dask, which unpickles all that it is sent.
-    "pickle.loads": {"_partition_sources.py"},
+    "pickle.loads": {"_distributed/partition_sources.py"},
     "pickle.Unpickler": set(),
     "joblib.load": set(),
     "torch.load": set(),

@@ -329,9 +329,9 @@ def test_errors_name_the_file_that_was_asked_for(tmp_path, monkeypatch):
 SOURCE = Path(clml.__file__).parent
 # Those that may, and what they write.
 OPENERS = {
-    "_atomic.py": {"open", "os.open", "os.replace", "os.link"},
+    "_support/atomic.py": {"open", "os.open", "os.replace", "os.link"},
     # To read, or to append to what is there.
-    "_paths.py": {"os.open"},
+    "_support/paths.py": {"os.open"},
     # Records are lines, claims and locks are files of their own kind.
     "experiments/_store.py": {"path.open"},
     # In the folder of a job, which is temporary.

@@ -166,16 +166,19 @@ class CalibrationCurvesDisplay:
         before : the same estimator fitted for one epoch, default=None
         n_bins : int, default=10
         """
-        Y = in_order(Y, label_names_of(estimator), "Y", "what was fitted")
-        return cls.from_probabilities(
-            Y,
-            uncalibrated_probabilities(estimator, X),
-            None if before is None else uncalibrated_probabilities(before, X),
-            calibrated=estimator.predict_proba(X)
-            if has_temperature(estimator)
-            else None,
-            n_bins=n_bins,
-        )
+
+        def curve(model: Any, probability: Floats) -> Floats:
+            # Each may have been fitted on the labels in an order of its own.
+            own = in_order(Y, label_names_of(model), "Y", "what was fitted")
+            return calibration_curve(own, probability, n_bins)
+
+        earlier = calibrated = None
+        after = curve(estimator, uncalibrated_probabilities(estimator, X))
+        if before is not None:
+            earlier = curve(before, uncalibrated_probabilities(before, X))
+        if has_temperature(estimator):
+            calibrated = curve(estimator, estimator.predict_proba(X))
+        return cls(after, earlier, calibrated=calibrated)
 
     @classmethod
     def from_artifact(cls, artifact: Mapping[str, NDArray]) -> CalibrationCurvesDisplay:

@@ -170,19 +170,24 @@ class LabelProbabilityDisplay:
         before : the same estimator fitted for one epoch, default=None
         n_bins : int, default=50
         """
-        if Y is not None:
-            Y = np.asarray(
-                in_order(Y, label_names_of(estimator), "Y", "what was fitted")
-            )
-        return cls.from_probabilities(
-            uncalibrated_probabilities(estimator, X),
-            Y,
-            before=None if before is None else uncalibrated_probabilities(before, X),
-            calibrated=estimator.predict_proba(X)
-            if has_temperature(estimator)
-            else None,
-            n_bins=n_bins,
-        )
+        bins = np.linspace(0, 1, check_bins(n_bins) + 1)
+
+        def counts(name: str, model: Any, probability: Floats) -> Floats:
+            # Each may have been fitted on the labels in an order of its own.
+            correct = None
+            if Y is not None:
+                own = in_order(Y, label_names_of(model), "Y", "what was fitted")
+                correct = np.asarray(own)
+            return _counts(name, probability, correct, bins)
+
+        earlier = calibrated = None
+        after = counts("after", estimator, uncalibrated_probabilities(estimator, X))
+        if before is not None:
+            earlier = counts("before", before, uncalibrated_probabilities(before, X))
+        if has_temperature(estimator):
+            probability = estimator.predict_proba(X)
+            calibrated = counts("calibrated", estimator, probability)
+        return cls(bins, after, earlier, calibrated=calibrated)
 
     @classmethod
     def from_artifact(cls, artifact: Mapping[str, NDArray]) -> LabelProbabilityDisplay:
