@@ -184,14 +184,10 @@ def room_of(module):
 def imports_of(path):
     """Return for each import of the library: parts after clml, whether it is late."""
     module = path.relative_to(SOURCE).with_suffix("").parts
-    late = {
-        node
-        for function in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(function, ast.FunctionDef)
-        for node in ast.walk(function)
-    }
-    lines = {node.lineno for node in late if isinstance(node, ast.ImportFrom)}
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    late = {node for function in functions for node in ast.walk(function)}
+    for node in ast.walk(tree):
         if not isinstance(node, ast.ImportFrom) or not node.level:
             continue
         folder = module[: len(module) - node.level]
@@ -201,11 +197,10 @@ def imports_of(path):
             below = SOURCE.joinpath(*named, alias.name)
             if below.with_suffix(".py").exists() or below.is_dir():
                 parts = (*named, alias.name)
-            is_room = SOURCE.joinpath(parts[0]).is_dir() if parts else False
-            yield (
-                (parts if not is_room or len(parts) > 1 else (*parts, "")),
-                (node.lineno in lines),
-            )
+            # The room itself: what its __init__ exports.
+            if len(parts) == 1 and SOURCE.joinpath(parts[0]).is_dir():
+                parts = (*parts, "")
+            yield parts, node in late
 
 
 MODULES = [p for p in sorted(SOURCE.rglob("*.py")) if p != SOURCE / "__init__.py"]
